@@ -1,0 +1,168 @@
+"""The hand over MCP and HTTP: what a call costs beside `sh -c`, and many calls at once."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.measure import BIN, Case, Row, environment, in_turns, middle, run, timed
+from openry import __version__
+from openry.data import data_root
+
+_ROUNDS = 40
+_PEER = "sh -c true"
+_LINE = {"command": "true"}
+
+
+def calls(place: Path) -> list[Row]:
+    """One call after another, in turns with the bare shell."""
+    bare = timed(lambda: subprocess.run(("sh", "-c", "true"), cwd=place, check=True))
+    with mcp_server(place) as ask, http_server(place) as post:
+        over_mcp = timed(lambda: ask("tools/call", {"name": "openry", "arguments": _LINE}))
+        over_http = timed(lambda: post("/run", _LINE))
+        times = in_turns(_ROUNDS, bare, over_mcp, over_http)
+    shell, mcp, web = (middle(each) for each in times)
+    rows = []
+    for name, took, most in (("openry mcp", mcp, 2), ("openry serve", web, 4)):
+        added = round(took - shell, 2)
+        rows.append(
+            Row(f"{name}: a command line, added to sh -c", added, "ms", _PEER, shell,
+                f"<= {most} ms", added <= most)
+        )  # fmt: skip
+    return rows
+
+
+def many(place: Path) -> list[Row]:
+    """A hundred at once, and a thousand that wait for their turn; each must get its own answer."""
+    rows = []
+    with http_server(place, keep=False) as post:
+        for count, at_once in ((100, 100), (1000, 100)):
+
+            def ask(number: int) -> bool:
+                said = post("/run", {"command": f"echo {number}"})
+                return bool(said.get("stdout") == f"{number}\n")
+
+            def all_of_them(count: int = count, at_once: int = at_once) -> int:
+                with ThreadPoolExecutor(at_once) as pool:
+                    return count - sum(pool.map(ask, range(count)))
+
+            what = f"openry serve: {count:,} calls, {at_once} at a time"
+            began = time.perf_counter()
+            lost = all_of_them()
+            spent = (time.perf_counter() - began) * 1000
+            rows.append(Row(f"{what}: lost", lost, "", target="0", met=lost == 0))
+            rows.append(Row(f"{what}: each", round(spent / count, 2), "ms"))
+    return rows
+
+
+def tools(place: Path) -> list[Row]:
+    """200 tools, read by a fresh process that read them before."""
+    home = place / "home"
+    made = 0
+    for copy in range(3):
+        for pack in ("text", "files", "data"):
+            folder = home / "capabilities" / f"{pack}{copy}"
+            shutil.copytree(data_root() / "templates" / "capabilities" / pack, folder)
+            for file in sorted(folder.glob("*.yaml")):
+                if file.name == "pack.yaml":
+                    continue
+                made += 1
+                text = file.read_text("utf-8")
+                name = file.stem
+                file.write_text(text.replace(f"name: {name}", f"name: {name}_{copy}", 1), "utf-8")
+                if made > 113:
+                    file.unlink()
+    home.chmod(0o700)
+    code = (
+        "import sys, time\nfrom pathlib import Path\n"
+        "from openry.capability import own_registry\nbegan = time.perf_counter()\n"
+        "found = own_registry(Path(sys.argv[1]))\n"
+        "print(len(found), (time.perf_counter() - began) * 1000)"
+    )
+    argv, env = (sys.executable, "-c", code, str(home)), environment(place)
+    told = [run(argv, cwd=place, env=env).output.split() for _ in range(6)][1:]
+    count, took = told[0][0], middle([float(each[1]) for each in told])
+    return [Row(f"{count} tools: load", took, "ms", target="<= 150 ms", met=took <= 150)]
+
+
+@contextmanager
+def mcp_server(place: Path) -> Iterator[Any]:
+    """A way to ask one `openry mcp` and wait for its answer, without a library between."""
+    argv = (str(BIN / "openry"), "mcp", "--dir", str(place))
+    server = subprocess.Popen(
+        argv, env=environment(place), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    number = 0
+
+    def send(message: dict[str, Any]) -> None:
+        assert server.stdin is not None
+        server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        server.stdin.flush()
+
+    def ask(method: str, params: dict[str, Any]) -> dict[str, Any]:
+        nonlocal number
+        number += 1
+        send({"id": number, "method": method, "params": params})
+        while True:
+            assert server.stdout is not None
+            said: dict[str, Any] = json.loads(server.stdout.readline())
+            if said.get("id") == number:
+                assert "error" not in said, said
+                return said
+
+    about = {"name": "bench", "version": __version__}
+    ask(
+        "initialize",
+        {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about},
+    )
+    send({"method": "notifications/initialized"})
+    try:
+        yield ask
+    finally:
+        server.stdin.close()
+        server.wait(30)
+
+
+@contextmanager
+def http_server(place: Path, *, keep: bool = True) -> Iterator[Any]:
+    """A way to post to one `openry serve`.
+
+    Args:
+        keep: Over one connection; else each call makes its own, as from a thread of its own.
+    """
+    argv = (str(BIN / "openry"), "serve", "--port", "0", "--dir", str(place))
+    server = subprocess.Popen(argv, env=environment(place), stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    host = server.stdout.readline().split()[2].rstrip(";").removeprefix("http://")
+    token = (place / "home" / "serve.token").read_text().strip()
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    one = http.client.HTTPConnection(host)
+
+    def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        connection = one if keep else http.client.HTTPConnection(host, timeout=300)
+        connection.request("POST", path, json.dumps(body), headers)
+        answer: dict[str, Any] = json.loads(connection.getresponse().read())
+        if not keep:
+            connection.close()
+        return answer
+
+    try:
+        yield post
+    finally:
+        one.close()
+        server.terminate()
+        server.wait(30)
+
+
+CASES: dict[str, Case] = {"service": calls, "service_many": many, "tools": tools}

@@ -1,0 +1,214 @@
+"""A small pattern language over words, in which `templates/reading/*.yaml` is written.
+
+`[x]` may be missing, `(x|y)` is a choice, `x*` may come any number of times, `{name}` is a word
+group of the file or one of its slots. A comma may follow every word. Everything else is a word.
+
+>>> grammar = Grammar({"lines": "line|lines"}, {})
+>>> list(grammar.full("[keep] {lines} with (tea|milk)", ("lines", "with", "tea")))
+[()]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+Words = Sequence[str]
+Found = tuple[tuple[str, tuple[str, ...]], ...]
+#: An end, and what the slots hold up to there.
+Reach = tuple[int, Found]
+Memo = dict[tuple[int, int], tuple[Reach, ...]]
+_MOST_MEMOS = 512
+#: How far a slot may reach from a place: the possible ends.
+Slot = Callable[[Words, int], Iterator[int]]
+_PIECE = re.compile(r"\s*(?:(\{\w+\})|([\[\]()|*])|([^\s\[\]()|{}*]+))")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One piece of a pattern.
+
+    Attributes:
+        needs: Sets of words of which at least one must be there.
+        first: The words that it can begin with; None when any word can.
+        empty: Whether it can match nothing.
+    """
+
+    kind: str  #: `words` (any one of `value`), `seq`, `alt`, `opt`, `star`, `slot`
+    value: frozenset[str] = frozenset()
+    parts: tuple[Node, ...] = ()
+    name: str = ""
+    needs: tuple[frozenset[str], ...] = ()
+    first: frozenset[str] | None = None
+    empty: bool = False
+
+
+def _word(words: frozenset[str]) -> Node:
+    return Node("words", words, needs=(words,), first=words)
+
+
+def _around(kind: str, inner: Node, *, name: str = "", optional: bool = False) -> Node:
+    needs = () if optional else inner.needs
+    return Node(kind, frozenset(), (inner,), name, needs, inner.first, optional or inner.empty)
+
+
+@dataclass
+class Grammar:
+    """Word groups and slots; `split` cuts a literal into words, `skip` are words left out."""
+
+    groups: Mapping[str, str]
+    slots: Mapping[str, Slot]
+    split: Callable[[str], Words] = str.split
+    skip: frozenset[str] = frozenset()
+    marks: frozenset[str] = frozenset()  #: groups that are told like slots
+    _nodes: dict[str, Node] = field(default_factory=dict)
+    _memo: dict[tuple[str, ...], Memo] = field(default_factory=dict)
+
+    def full(self, pattern: str, words: Words) -> Iterator[Found]:
+        """What the slots hold, for every way in which the pattern covers all of `words`."""
+        node = self.node(pattern)
+        have = set(words)
+        if not any(need.isdisjoint(have) for need in node.needs):
+            for end, found in self.match(node, words, 0):
+                if end == len(words):
+                    yield found
+
+    def node(self, pattern: str) -> Node:
+        """The pattern as nodes; word groups are shared."""
+        if pattern not in self._nodes:
+            pieces = [
+                piece for match in _PIECE.finditer(pattern) for piece in match.groups() if piece
+            ]
+            self._nodes[pattern], rest = self._choice(pieces)
+            if rest:
+                raise ValueError(f"unbalanced `{rest[0]}` in `{pattern}`")
+        return self._nodes[pattern]
+
+    def _choice(self, pieces: list[str]) -> tuple[Node, list[str]]:
+        ways: list[Node] = []
+        while True:
+            parts: list[Node] = []
+            while pieces and pieces[0] not in ("|", "]", ")"):
+                part, pieces = self._part(pieces)
+                parts += part
+            ways.append(_sequence(parts))
+            if not pieces or pieces[0] != "|":
+                return _either(ways), pieces
+            pieces = pieces[1:]
+
+    def _part(self, pieces: list[str]) -> tuple[list[Node], list[str]]:
+        head, pieces = pieces[0], pieces[1:]
+        if head in ("[", "("):
+            inner, pieces = self._choice(pieces)
+            if not pieces:
+                raise ValueError(f"`{head}` is not closed")
+            parts = [_around("opt", inner, optional=True) if head == "[" else inner]
+            pieces = pieces[1:]
+        elif head.startswith("{"):
+            name = head[1:-1]
+            known = name in self.slots
+            parts = [Node("slot", name=name) if known else self.node(self.groups[name])]
+            if name in self.marks:
+                parts = [_around("mark", parts[0], name=name)]
+        else:
+            words = [word for word in self.split(head) if word not in self.skip]
+            parts = [_word(frozenset((word,))) for word in words]
+        if pieces and pieces[0] == "*":
+            parts, pieces = [_around("star", _sequence(parts), optional=True)], pieces[1:]
+        return parts, pieces
+
+    def match(self, node: Node, words: Words, at: int) -> tuple[Reach, ...]:
+        """Every end that `node` can reach from `at`, with what its slots hold."""
+        sentence = tuple(words)
+        if sentence not in self._memo:
+            if len(self._memo) >= _MOST_MEMOS:
+                self._memo.clear()
+            self._memo[sentence] = {}
+        return self._ends(node, sentence, at, self._memo[sentence])
+
+    def _ends(self, node: Node, words: tuple[str, ...], at: int, memo: Memo) -> tuple[Reach, ...]:
+        if node.first is not None and (at >= len(words) or words[at] not in node.first):
+            return ((at, ()),) if node.empty else ()
+        key = (id(node), at)
+        if key not in memo:
+            memo[key] = tuple(dict.fromkeys(self._reached(node, words, at, memo)))
+        return memo[key]
+
+    def _reached(self, node: Node, words: tuple[str, ...], at: int, memo: Memo) -> Iterator[Reach]:
+        if node.kind == "words":
+            if at < len(words) and words[at] in node.value:
+                yield from _and_comma(words, at + 1)
+        elif node.kind == "seq":
+            reached: list[Reach] = [(at, ())]
+            for part in node.parts:
+                reached = [
+                    (last, found + more) if more else (last, found)
+                    for end, found in reached
+                    for last, more in self._ends(part, words, end, memo)
+                ]
+                if not reached:
+                    return
+            yield from reached
+        elif node.kind == "alt":
+            for part in node.parts:
+                yield from self._ends(part, words, at, memo)
+        elif node.kind == "slot":
+            for end in self.slots[node.name](words, at):
+                for after, _ in _and_comma(words, end):
+                    yield after, ((node.name, tuple(words[at:end])),)
+        elif node.kind == "mark":
+            for end, found in self._ends(node.parts[0], words, at, memo):
+                yield end, ((node.name, tuple(words[at:end])), *found)
+        else:
+            yield at, ()
+            for end, found in self._ends(node.parts[0], words, at, memo):
+                if node.kind == "opt" or end == at:
+                    yield end, found
+                else:
+                    for last, more in self._ends(node, words, end, memo):
+                        yield last, found + more
+
+
+def _and_comma(words: Words, end: int) -> Iterator[tuple[int, Found]]:
+    if end < len(words) and words[end] == ",":
+        yield end + 1, ()
+    yield end, ()
+
+
+def _sequence(parts: list[Node]) -> Node:
+    if len(parts) == 1:
+        return parts[0]
+    needs = tuple(need for part in parts for need in part.needs)
+    first: frozenset[str] | None = frozenset()
+    for part in parts:
+        first = None if first is None or part.first is None else first | part.first
+        if not part.empty:
+            break
+    empty = all(part.empty for part in parts)
+    return Node("seq", parts=tuple(parts), needs=needs, first=first, empty=empty)
+
+
+def _either(ways: list[Node]) -> Node:
+    """A choice; ways that are single words become one set, which makes long groups quick."""
+    if len(ways) == 1:
+        return ways[0]
+    single = frozenset(word for way in ways if way.kind == "words" for word in way.value)
+    others = [way for way in ways if way.kind != "words"]
+    parts = ([_word(single)] if single else []) + others
+    if len(parts) == 1:
+        return parts[0]
+    first = frozenset().union(*(way.first or () for way in parts))
+    known = all(way.first is not None for way in parts)
+    needs: tuple[frozenset[str], ...] = ()
+    if all(way.needs for way in others):
+        needs = (single.union(*(min(way.needs, key=len) for way in others)),)
+    empty = any(way.empty for way in parts)
+    return Node("alt", frozenset(), tuple(parts), "", needs, first if known else None, empty)
+
+
+@cache
+def token_of(word: str) -> str:
+    """The letter of a mention's token such as `F0_`, or "" for a word."""
+    return word[0] if re.fullmatch(r"[A-Z]\d+_", word) else ""

@@ -1,0 +1,414 @@
+"""The second reader's patterns, as the files of `templates/reading` hold them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any
+
+import yaml
+
+from loop.grammar import Grammar, Node, Slot, Words, token_of
+from loop.tables import DEGREES
+from openry.data import data_root
+
+#: Words that cannot be a bare name or a text that is looked for.
+_NEVER = frozenset(
+    (
+        "of in from with to into and or not no than the a an it them that this those these is "
+        "are as by for each every at on more less most least fewer exactly either neither "
+        "nothing something anything digits numbers number letters capitals spaces duplicates "
+        "text words word line lines row rows column columns field fields file files value "
+        "values header heading headings title names upper lower case blank empty first last "
+        "top bottom only both one ones its their § , ; then also out up down but except "
+        "without punctuation commas semicolons dots url urls dates -> tab tabs between other "
+        "which where whose highest lowest largest smallest biggest average mean sum total "
+        "maximum minimum count almost nearly about roughly over under above below 's sorted "
+        "unique distinct different longest shortest"
+    ).split()
+)
+#: What may well be a column's name all the same.
+_COLUMNS = frozenset(
+    (
+        "title names total count number numbers value values text url urls word words date "
+        "dates average mean letters digits size"
+    ).split()
+)
+#: Plural nouns that are no lines.
+_NO_LINES = frozenset(
+    (
+        "words columns paragraphs sentences letters characters fields sections keys objects "
+        "folders directories pages tabs spaces bytes digits chars cells blocks tables "
+        "duplicates contents word column paragraph sentence letter character field section "
+        "key object folder page tab is has this its as us files file lines rows times always"
+    ).split()
+)
+#: Groups whose words say which comparison is meant, and the comparison.
+COMPARISONS = {
+    "eq": "==",
+    "ne": "!=",
+    "gt": ">",
+    "ge": ">=",
+    "lt": "<",
+    "le": "<=",
+    "ormore": ">=",
+    "orless": "<=",
+}
+#: Groups whose words say how two texts that are looked for belong together.
+JOINS = {"orword": "or", "andword": "and", "andhave": "and", "butword": "but"}
+#: Words for a result that only fit some results, and the groups above.
+_MARKS = frozenset(
+    (
+        *(
+            f"{each}that"
+            for each in (
+                "left",
+                "ordered",
+                "once",
+                "number",
+                "text",
+                "sorted",
+                "joined",
+                "numbered",
+                "them",
+                "it",
+            )
+        ),
+        *COMPARISONS,
+        *JOINS,
+        *("high", "low", "sinceyear"),
+    )
+)
+#: Words that number a word of a line.
+PLACES = {
+    word: value
+    for value, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth".split(), start=1
+    )
+} | {"last": -1, "final": -1}
+_WORD = re.compile(r"[^\W\d_][\w\-]*")
+_SIGN = re.compile(
+    r"[A-Z]\d+_|[\u4e00-\u9fff]|[,;、]|[^\s\u4e00-\u9fff,;、]+?(?=[A-Z]\d+_)|[^\s\u4e00-\u9fff,;、]+"
+)
+_ZH = re.compile(r"[\u4e00-\u9fff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of operation and the patterns that say it."""
+
+    kind: str
+    say: tuple[str, ...]
+    args: Mapping[str, Any] = field(default_factory=dict)
+    reads: str = ""  #: `csv` or `json` where only such a file can be meant
+    of: str = ""
+    family: str = ""
+    also: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.say, repr(self.args)))
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        return tuple(
+            f"{say} ({also})" if also else say for say in self.say for also in self.also or ("",)
+        )
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """One language: its patterns and word groups."""
+
+    name: str
+    data: Mapping[str, Any]
+    kinds: Mapping[str, Mapping[str, Any]]
+    rules: tuple[Rule, ...]
+    grammar: Grammar
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @cached_property
+    def entries(
+        self,
+    ) -> tuple[tuple[tuple[Node, Rule], ...], Mapping[str, list[tuple[Node, Rule]]]]:
+        """Patterns that may say anything, and the others by the words of which they need one."""
+        always: list[tuple[Node, Rule]] = []
+        by_word: dict[str, list[tuple[Node, Rule]]] = {}
+        for rule in self.rules:
+            for pattern in rule.patterns:
+                node = self.grammar.node(pattern)
+                if not node.needs:
+                    always.append((node, rule))
+                for word in min(node.needs, key=len, default=frozenset()):
+                    by_word.setdefault(word, []).append((node, rule))
+        return tuple(always), by_word
+
+    @cached_property
+    def said(self) -> tuple[tuple[Mapping[str, Any], Node], ...]:
+        """What remarks mean, with their patterns."""
+        return tuple((means, self.grammar.node(say)) for means, say in self.remarks())
+
+    def patterns(self, key: str) -> tuple[str, ...]:
+        return tuple(self.data.get(key, ()))
+
+    def remarks(self) -> Iterator[tuple[Mapping[str, Any], str]]:
+        for remark in self.data["remarks"]:
+            for say in remark["say"]:
+                yield remark["means"], say
+
+
+def lexicons() -> tuple[Lexicon, ...]:
+    return lexicon("english"), lexicon("chinese")
+
+
+@cache
+def lexicon(name: str) -> Lexicon:
+    """A language's patterns, read and compiled once."""
+    return _load(name)
+
+
+def _read(name: str) -> Any:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = (data_root() / "templates" / "reading" / f"{name}.yaml").read_text("utf-8")
+    return yaml.load(text, Loader=loader)  # noqa: S506  both loaders are the safe one
+
+
+def _load(name: str) -> Lexicon:
+    data, kinds = _read(name), _read("kinds")
+    chinese = name == "chinese"
+    rules = tuple(_rule(entry, kinds) for entry in data["patterns"])
+    groups = {**data["groups"], **data.get("more", {}), "then": data["then"]}
+    skip = frozenset(data.get("skip", ()))
+    slots = _zh_slots() if chinese else _slots()
+    split = characters if chinese else str.split
+    return Lexicon(name, data, kinds, rules, Grammar(groups, slots, split, skip, _MARKS))
+
+
+def _rule(entry: Mapping[str, Any], kinds: Mapping[str, Any]) -> Rule:
+    kind = entry["kind"]
+    return Rule(
+        kind,
+        tuple(entry["say"]),
+        dict(entry.get("args", {})),
+        entry.get("reads", ""),
+        entry.get("of", ""),
+        kinds.get(kind, {}).get("family", ""),
+        tuple(entry.get("also", ())),
+        tuple(entry.get("examples", ())),
+        tuple(entry.get("not", ())),
+    )
+
+
+def characters(text: str) -> Words:
+    """Chinese text as words: each Chinese character is one, runs of other signs stay together."""
+    return _SIGN.findall(text)
+
+
+def _tokens(letters: str) -> Slot:
+    def ends(words: Words, at: int) -> Iterator[int]:
+        if at < len(words) and token_of(words[at]) and words[at][0] in letters:
+            yield at + 1
+
+    return ends
+
+
+def _is_bare(word: str) -> bool:
+    return word not in _NEVER and not token_of(word)
+
+
+def _bare(most: int, also: str = "", allowed: frozenset[str] = frozenset()) -> Slot:
+    """A quoted text, or up to `most` plain words."""
+
+    def ends(words: Words, at: int) -> Iterator[int]:
+        if at < len(words) and token_of(words[at]) and words[at][0] in also:
+            yield at + 1
+        for end in range(at, min(at + most, len(words))):
+            if not _is_bare(words[end]) and words[end] not in allowed:
+                return
+            yield end + 1
+
+    return ends
+
+
+def _one_of(words: frozenset[str]) -> Slot:
+    def ends(there: Words, at: int) -> Iterator[int]:
+        if at < len(there) and there[at] in words:
+            yield at + 1
+
+    return ends
+
+
+def _thing(words: Words, at: int) -> Iterator[int]:
+    if at >= len(words) or not _WORD.fullmatch(words[at]) or words[at] in _NO_LINES:
+        return
+    if _is_bare(words[at]) or words[at] == "names":
+        yield at + 1
+
+
+def _list(of: str, joins: frozenset[str], most: int = 2) -> Slot:
+    """At least two names with commas and a last `and` between them."""
+    name = _tokens(of) if of else _bare(most, "L", _COLUMNS)
+
+    def ends(words: Words, at: int, count: int = 1) -> Iterator[int]:
+        for end in name(words, at):
+            if count > 1:
+                yield end
+            after = end
+            while after < len(words) and after - end < 2 and words[after] in joins:
+                after += 1
+                yield from ends(words, after, count + 1)
+
+    return ends
+
+
+def _slots() -> dict[str, Slot]:
+    joins = frozenset((",", "and"))
+    return {
+        "needle": _bare(1, "LQ"),
+        "quoted": _tokens("L"),
+        "replacement": _bare(1, "LQ"),
+        "value": _bare(1, "LQ"),
+        "value2": _bare(1),
+        "column": _bare(2, "L", _COLUMNS),
+        "column2": _bare(1, "L", _COLUMNS),
+        "columns": _list("", joins),
+        "files": _list("FN", joins),
+        "count": _tokens("Q"),
+        "nth": _tokens("O"),
+        "ext": _tokens("E"),
+        "ext2": _tokens("E"),
+        "example": _tokens("X"),
+        "out": _tokens("FN"),
+        "src": _tokens("FN"),
+        "one": _one_of(frozenset(("1", "one"))),
+        "thing": _thing,
+        "item": _thing,
+        "needle2": _bare(1, "LQ"),
+        "later": _tokens("T"),
+        "earlier": _tokens("T"),
+        "since": _tokens("T"),
+        "until": _tokens("T"),
+        "day": _tokens("T"),
+        **{name: _tokens("Q") for name in _NUMBERS},
+        "degree": _degree,
+        "pick": _bare(2, "L", _COLUMNS),
+        "by": _bare(2, "L", _COLUMNS),
+        "key": _bare(1, "L", _COLUMNS),
+        "place": _one_of(frozenset(PLACES)),
+        "text": _tokens("L"),
+        "sep": _separator,
+        "signs": _one_of(frozenset(SIGN_WORDS)),
+        "signs2": _separator,
+        "mark": _mark,
+        "left": _tokens("F"),
+        "right": _tokens("F"),
+        "same": _tokens("F"),
+        "onlyword": _one_of(frozenset(("only",))),
+    }
+
+
+#: Slots that hold one number.
+_NUMBERS = (
+    "limit start stop upto longer longest_min shorter longest_max gt_n ge_n lt_n le_n"
+).split()
+#: Signs by their names, of one or of several.
+SIGN_WORDS = {
+    name: sign
+    for names, sign in (
+        ("comma commas", ","),
+        ("semicolon semicolons", ";"),
+        ("colon colons", ":"),
+        ("space spaces blank blanks", " "),
+        ("tab tabs", "\t"),
+        ("dash dashes hyphen hyphens", "-"),
+        ("dot dots period periods", "."),
+        ("underscore underscores", "_"),
+        ("slash slashes", "/"),
+        ("pipe pipes bar bars", "|"),
+    )
+    for name in names.split()
+}
+#: Signs of two words, which end a line.
+_SIGNS_OF_TWO = {"question mark": "?", "exclamation mark": "!", "full stop": "."}
+
+
+def _separator(words: Words, at: int) -> Iterator[int]:
+    yield from _tokens("L")(words, at)
+    yield from _one_of(frozenset(SIGN_WORDS))(words, at)
+
+
+def sign_of(words: Words) -> str:
+    """The sign that these words name, or ""."""
+    return _SIGNS_OF_TWO.get(" ".join(words), "") or SIGN_WORDS.get(words[0] if words else "", "")
+
+
+def _mark(words: Words, at: int) -> Iterator[int]:
+    if " ".join(words[at : at + 2]) in _SIGNS_OF_TWO:
+        yield at + 2
+    elif at < len(words) and words[at] in SIGN_WORDS:
+        yield at + 1
+
+
+def _degree(words: Words, at: int) -> Iterator[int]:
+    for size in (1, 2):
+        if " ".join(words[at : at + size]) in DEGREES and at + size <= len(words):
+            yield at + size
+
+
+def _zh_name(words: Words, at: int) -> Iterator[int]:
+    """A quoted name or up to six characters of Chinese, or one word in other letters."""
+    if at < len(words) and token_of(words[at]) == "L":
+        yield at + 1
+    for end in range(at, min(at + 6, len(words))):
+        word = words[end]
+        if token_of(word) or word in ",;§的" or (not _ZH.match(word) and end > at):
+            return
+        yield end + 1
+        if not _ZH.match(word):
+            return
+
+
+def _zh_list(words: Words, at: int) -> Iterator[int]:
+    def ends(start: int, count: int) -> Iterator[int]:
+        for end in _zh_name(words, start):
+            if count > 1:
+                yield end
+            if end < len(words) and words[end] in ("和", "、", "与", ",", "及"):
+                yield from ends(end + 1, count + 1)
+
+    return ends(at, 1)
+
+
+def _zh_slots() -> dict[str, Slot]:
+    joins = frozenset((",", "和", "、", "与", "及"))
+    return {
+        **_slots(),
+        "needle": _tokens("L"),
+        "replacement": _tokens("L"),
+        "value": _zh_value,
+        "bare": _zh_name,
+        "pick": _zh_name,
+        "column": _zh_name,
+        "column2": _zh_name,
+        "columns": _zh_list,
+        "files": _list("FN", joins),
+    }
+
+
+def _zh_value(words: Words, at: int) -> Iterator[int]:
+    yield from _tokens("LQ")(words, at)
+    yield from _zh_name(words, at)
+
+
+def all_patterns(lexicon: Lexicon) -> Sequence[str]:
+    """Every pattern of a language, for a check that all can be read."""
+    return [
+        *(p for rule in lexicon.rules for p in rule.patterns),
+        *(p for key in ("targets", "heads", "middles", "sources") for p in lexicon.patterns(key)),
+        *(say for _, say in lexicon.remarks()),
+    ]

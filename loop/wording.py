@@ -1,0 +1,436 @@
+"""A second reader: a small controlled English and Chinese, understood wholly or not at all.
+
+It shares nothing with the embeddings that choose capabilities. A sentence counts as understood
+only when every word of it has a place in one pattern, so an unknown word means silence, never a
+guess. The patterns are data (`templates/reading`). What was understood can be computed
+independently (`loop.reference`), and a result is called strongly accepted only where both agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from loop.grammar import token_of
+from loop.lexicon import COMPARISONS, JOINS, PLACES, Lexicon, sign_of
+from loop.mentions import Mention
+from loop.phrases import Phrase, Tokens, readings_of, tokenize
+from loop.tables import DEGREES
+
+Args = dict[str, Any]
+_MOST_READINGS = 24
+#: Endings of files that are tables. A table made from a table stays one, with its heading.
+TABLES = (".csv", ".tsv")
+#: Kinds after which `them` may be what was taken away.
+REMOVALS = frozenset(("drop_lines", "drop_empty", "skip", "skip_last"))
+_TABLE_KINDS = frozenset(
+    "rows columns csv_sort json_to_csv drop_columns table_join grouped".split()
+)
+#: Kinds with a condition on a column.
+_CONDITIONAL = frozenset(
+    "rows count_rows_where picked json_rows json_count_where json_picked".split()
+)
+#: What a condition becomes where the rows that meet it are to go.
+_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+#: Slots for numbers, and those of them that need not be whole or positive.
+NUMBERS = (
+    "limit start stop upto longer longest_min shorter longest_max gt_n ge_n lt_n le_n"
+).split()
+BOUNDS = frozenset("upto gt_n ge_n lt_n le_n".split())
+_LINE_KINDS = frozenset(
+    (
+        "keep_lines drop_lines drop_empty count_lines count_kept count_unique sort unique "
+        "unique_sorted first last reverse tally"
+    ).split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One understood operation, in terms of what must come out, not of a tool.
+
+    Attributes:
+        kind: A key of `loop.reference.COMPUTE`.
+        open: Conventions that the wording leaves open; each variant is an argument set laid over
+            `args` (`inputs` over the inputs). A result is only sure when all variants agree.
+    """
+
+    kind: str
+    args: Args
+    inputs: tuple[str, ...]
+    output: str
+    open: tuple[Args, ...] = ({},)
+
+
+def understand(text: str, mentions: Sequence[Mention]) -> tuple[Op, ...]:
+    """The operations that the whole sentence says, or () when any word of it is unclear.
+
+    Where it can be read in several ways, the one with the fewest operations, if it stands alone.
+    """
+    found = readings(text, mentions)
+    fewest = min(map(len, found), default=0)
+    best = [ops for ops in found if len(ops) == fewest]
+    return best[0] if len(best) == 1 else ()
+
+
+def readings(text: str, mentions: Sequence[Mention]) -> tuple[tuple[Op, ...], ...]:
+    """Every way to read the whole sentence; a result is only sure when all give the same."""
+    found: dict[str, tuple[Op, ...]] = {}
+    tokens, lexicon = tokenize(text, mentions)
+    for phrases in readings_of(tokens, lexicon):
+        ops = _resolve(tokens, lexicon, phrases)
+        if ops:
+            found[repr(ops)] = ops
+        if len(found) > _MOST_READINGS:
+            return ()
+    return tuple(found.values())
+
+
+def _resolve(tokens: Tokens, lexicon: Lexicon, phrases: Sequence[Phrase]) -> tuple[Op, ...]:
+    """The phrases as operations, or () where one of them cannot be meant."""
+    ops: list[Op] = []
+    for index, phrase in enumerate(phrases):
+        op = _operation(tokens, lexicon, phrase, ops, last=index + 1 == len(phrases))
+        if op is None:
+            return ()
+        if ops and ops[-1].output.startswith(".work/") and ops[-1].output not in op.inputs:
+            return ()
+        ops.append(op)
+    outputs = [op.output for op in ops]
+    return tuple(ops) if len(set(outputs)) == len(outputs) else ()
+
+
+def _operation(
+    tokens: Tokens, lexicon: Lexicon, phrase: Phrase, before: Sequence[Op], *, last: bool
+) -> Op | None:
+    kind, args = phrase.rule.kind, dict(phrase.rule.args)
+    taking = "keep_lines" if phrase.rule.of == "kept" else kind
+    if not all(_fits(lexicon, taking, remark) for remark in phrase.remarks):
+        return None
+    if not _clear(phrase, before):
+        return None
+    inputs = _inputs(tokens, lexicon, phrase, before)
+    if not inputs:
+        return None
+    if last and not phrase.output:
+        return None
+    if phrase.output == "=":
+        output = inputs[0][0]
+    else:
+        output = tokens.value(phrase.output) if phrase.output else f".work/{len(before) + 1}.txt"
+    if not _suits(phrase, inputs[0], before):
+        return None
+    if kind == "convert":
+        kind = _conversion(inputs[0][0], output)
+    slots = _slots(tokens, phrase)
+    if not kind or slots is None:
+        return None
+    if kind == "column" and slots.get("column") == "names":
+        return None  # `the column names` are the heading
+    args = {**slots, **args}
+    if args.pop("turned", False):
+        if args.get("op") not in _OPPOSITE:
+            if "op" in args or "value" not in args or "upto" in args:
+                return None
+            args["op"] = "!="
+        else:
+            args["op"] = _OPPOSITE[args["op"]]
+    elif "value" in args and kind in _CONDITIONAL:
+        args.setdefault("op", "==")
+    if "column2" in args:
+        args["column"] = f"{args.pop('column2')}.{args['column']}"
+    settings = dict(phrase.remarks)
+    if settings.pop("ordered", False):
+        settings["order"] = "sorted"
+    if settings.get("ignore_case"):
+        args["ignore_case"] = True
+    if kind in ("distinct", "extract") and settings.get("order") == "sorted":
+        args["order"] = "sorted"
+    if settings.get("once"):
+        args["once"] = True
+    if kind == "unique_sorted" or (kind == "unique" and settings.get("order") == "sorted"):
+        kind, args = "sort", {**args, "unique": True}
+    names = {"files": (), "ext": ()}.get(kind, ())
+    args = {key: value for key, value in args.items() if key not in ("files", *names)}
+    given = () if kind in ("list_files", "count_files") else inputs[0]
+    needles = (str(args[key]) for key in ("needle", "needle2") if key in args)
+    called = any(_is_called_word(tokens.original, needle) for needle in needles)
+    ways = _open(phrase, kind, args, settings, inputs[0], output, called=called)
+    more = [{"inputs": each} for each in inputs[1:]]
+    args = dict(sorted(args.items()))
+    return Op(kind, args, given, output, tuple({**w, **m} for w in ways for m in ({}, *more)))
+
+
+def _clear(phrase: Phrase, before: Sequence[Op]) -> bool:
+    """False where `them` may be what was taken away or what is left, or `top` may be highest."""
+    said = dict(phrase.remarks)
+    if phrase.rule.of == "kept":
+        return True
+    if "them" in said and phrase.rule.of == "removal":
+        return False
+    if "it" in said and phrase.rule.kind in ("skip", "skip_last"):
+        return False
+    if not before:
+        return True
+    if phrase.source == ("them",) and before[-1].kind in REMOVALS:
+        return False
+    in_order = before[-1].kind in ("sort", "csv_sort") and not before[-1].args.get("reverse")
+    return not (phrase.rule.of == "top" and in_order)
+
+
+def _fits(lexicon: Lexicon, kind: str, remark: tuple[str, Any]) -> bool:
+    """Whether a remark can be said of such an operation."""
+    key, value = remark
+    if key in ("them", "it"):
+        return key == "it" or kind not in REMOVALS
+    about = lexicon.kinds.get(kind, {"takes": ("lines",)})
+    if (key, value) == ("form", "number") or key == "number":
+        return about.get("gives") == "number"
+    if key in ("ignore_case", "whole_word") and "case" in about["takes"]:
+        return True
+    return key in about["takes"] or f"{key}_{value}" in about["takes"]
+
+
+def _endings(reads: str) -> tuple[str, ...]:
+    return TABLES if reads == "csv" else (f".{reads}",)
+
+
+def _inputs(
+    tokens: Tokens, lexicon: Lexicon, phrase: Phrase, before: Sequence[Op]
+) -> tuple[tuple[str, ...], ...]:
+    """What the operation reads; several when the sentence leaves it open."""
+    files = dict(phrase.slots).get("files")
+    if files:
+        return (tuple(tokens.value(w) for w in files if w[0] in "FN" and w[-1] == "_"),)
+    if "right" in (slots := dict(phrase.slots)):
+        left, right = (tokens.value(slots[key][0]) for key in ("left", "right"))
+        if "same" in slots and tokens.value(slots["same"][0]) == right:
+            left, right = right, left
+        return ((left, right),) if left != right else ()
+    if phrase.rule.kind in ("list_files", "count_files"):
+        below = phrase.rule.args.get("below") and phrase.source == ("it",)  # `its subfolders`
+        return (("*",),) if not phrase.source or below else ()
+    if phrase.source and tokens.is_token(phrase.source[0]):
+        return ((tokens.value(phrase.source[0]),),)
+    if not before or (phrase.rule.of == "named" and not phrase.source):
+        return ()
+    last = before[-1]
+    return tuple(
+        inputs for inputs in _meant(lexicon, phrase, last) if _suits(phrase, inputs, before)
+    )
+
+
+def _meant(lexicon: Lexicon, phrase: Phrase, last: Op) -> tuple[tuple[str, ...], ...]:
+    """What `it` or nothing at all may stand for after the operation `last`."""
+    number = lexicon.kinds.get(last.kind, {}).get("gives") == "number"
+    made, hidden = (last.output,), last.output.startswith(".work/")
+    if phrase.rule.of == "previous":
+        return () if number else (made,)
+    if number:
+        return (last.inputs,) if last.inputs and not hidden else ()
+    if last.kind in ("json_to_csv", "csv_to_json") and not hidden:
+        return (made, last.inputs)
+    if hidden or phrase.source or len(last.inputs) != 1:
+        return (made,)
+    family = phrase.rule.family
+    if family and family == lexicon.kinds.get(last.kind, {}).get("family") and not phrase.sequel:
+        return (last.inputs,)
+    return (made, last.inputs)
+
+
+def _suits(phrase: Phrase, inputs: tuple[str, ...], before: Sequence[Op]) -> bool:
+    """Whether an operation on tables or JSON would read such a file."""
+    if not phrase.rule.reads:
+        return True
+    if any(op.output == inputs[0] and op.kind in _TABLE_KINDS for op in before):
+        return phrase.rule.reads == "csv"
+    return inputs[0].lower().endswith(_endings(phrase.rule.reads))
+
+
+def _conversion(source: str, output: str) -> str:
+    ends = (source.rpartition(".")[2].lower(), output.rpartition(".")[2].lower())
+    return {("json", "csv"): "json_to_csv", ("csv", "json"): "csv_to_json"}.get(ends, "")
+
+
+def _slots(tokens: Tokens, phrase: Phrase) -> Args | None:
+    """What the slots hold, as the person wrote it; None where that is not certain."""
+    args: Args = {}
+    for name, words in phrase.slots:
+        if name in _SILENT or name in _RECOUNTED:
+            continue
+        if name in COMPARISONS:
+            args.setdefault("op", COMPARISONS[name])
+            continue
+        if name in JOINS:
+            args["join"] = JOINS[name]
+            continue
+        value = _value(tokens, phrase, name, words)
+        if value in (None, ""):
+            return None
+        if name == "value2":
+            args["value"] = tokens.joined(args["value"], str(value))
+        else:
+            key = "column" if name == "nth" or (name == "count" and _of_column(phrase)) else name
+            args[_ALIAS.get(key, key)] = value
+    if args.pop("ext2", args.get("ext")) != args.get("ext"):
+        return None
+    return _with_degree(args, phrase)
+
+
+#: Slots that say nothing of their own, and those that `_with_degree` counts.
+_SILENT = frozenset(("files", "thing", "item", "left", "right", "same", "onlyword"))
+_RECOUNTED = frozenset(("high", "low", "sinceyear"))
+_ALIAS = {
+    "quoted": "needle",
+    "bare": "needle",
+    "day": "needle",
+    "signs": "needle",
+    "mark": "needle",
+} | {
+    "signs2": "replacement",
+    "later": "after",
+    "earlier": "before",
+}
+
+
+def _value(tokens: Tokens, phrase: Phrase, name: str, words: tuple[str, ...]) -> Any:
+    """What one slot holds; None or "" where that is not certain."""
+    if name == "columns":
+        return tokens.names(words) or None
+    if name in ("count", "nth", *NUMBERS):
+        number = tokens.value(words[0])
+        whole = name not in BOUNDS
+        if whole and not (isinstance(number, int) and (number > 0 or name == "nth")):
+            return None
+        return number
+    if name in ("ext", "ext2"):
+        return tokens.value(words[0])
+    if name == "place":
+        return PLACES[words[0]]
+    if name == "degree":
+        return " ".join(words)
+    if name in ("signs", "mark"):
+        return sign_of(words)
+    if name in ("sep", "signs2") and not tokens.is_token(words[0]):
+        return sign_of(words)
+    written = tokens.written(words)
+    if name == "day" and "-" not in written:
+        return None
+    if name in ("text", "sep", "replacement") and tokens.is_token(words[0]):
+        return written or None
+    return written
+
+
+def _with_degree(args: Args, phrase: Phrase) -> Args | None:
+    """`older than 30` is more of a column, `the lowest age` the least of one."""
+    said = dict(phrase.slots)
+    if "sinceyear" in said:
+        args["degree"] = said["sinceyear"][0]
+        args["op"] = {"since": ">="}.get(args["degree"], ">" if args["degree"] == "after" else "<")
+        number = str(args.get("value", ""))
+        return args if re.fullmatch(r"[12]\d{3}", number) else None
+    ranks = phrase.rule.kind in ("csv_sort", "best")
+    if "degree" in args:
+        more = DEGREES[args["degree"]][1]
+        if ranks and more:
+            args["reverse"] = True
+        elif not ranks:
+            args.setdefault("op", ">" if more else "<")
+    elif "best" in (phrase.rule.of, phrase.rule.kind) and "low" not in said:
+        args["reverse"] = True
+    if "column" in args and "degree" in args:  # sorted by age, oldest first
+        del args["degree"]
+    return args
+
+
+def _of_column(phrase: Phrase) -> bool:
+    return phrase.rule.reads == "csv"
+
+
+def _open(
+    phrase: Phrase,
+    kind: str,
+    args: Args,
+    settings: Args,
+    inputs: tuple[str, ...],
+    output: str,
+    *,
+    called: bool,
+) -> tuple[Args, ...]:
+    """Every way in which the wording can be meant.
+
+    Args:
+        called: What is looked for is called a word.
+    """
+    slots = dict(phrase.slots)
+    ways: list[tuple[Args, ...]] = []
+
+    def leave(key: str, *values: Any) -> None:
+        known = settings[key] if key in settings else args.get(key)
+        ways.append(tuple({key: v} for v in ((known,) if known is not None else values)))
+
+    bare = any(
+        name in slots and not _is_exact(slots[name][0]) for name in ("needle", "needle2", "value")
+    )
+    if "needle" in args and bare:
+        leave("ignore_case", False, True)
+    if "needle" in args and (bare or called):
+        leave("whole_word", called, not called)
+    elif "needle" in args and "whole_word" in settings:
+        leave("whole_word", False)
+    if kind in _CONDITIONAL and bare:
+        leave("ignore_case", False, True)
+    if {"after", "before"} & set(args) or (
+        kind in ("keep_numbers", "count_numbers") and {"ge_n", "le_n"} <= set(args)
+    ):
+        leave("inclusive", *((True, False) if "ge_n" in args else (False, True)))
+    if kind == "join_lines" and not _is_exact(slots["sep"][0]) and args["sep"].strip():
+        ways.append(({"sep": args["sep"]}, {"sep": f"{args['sep']} "}))  # "separated by commas"
+    if kind == "unique":  # what repeats is taken away, the rest stays where it is
+        leave("order", "first", *(() if phrase.rule.of == "removal" else ("sorted",)))
+    if kind == "tally":
+        leave("order", "first", "sorted", "count")
+    if kind == "number_lines":
+        leave("separator", " ", "\t", ". ", ": ")
+    if kind == "count_chars":
+        leave("line_ends", True, False)
+    if "thing" in slots:
+        ways.append(({"things": True},))
+    ways += _headings(kind, settings, inputs, output)
+    return tuple({k: v for way in each for k, v in way.items()} for each in product(*ways))
+
+
+def _is_called_word(text: str, needle: str) -> bool:
+    """Whether the sentence says `the word NEEDLE`: then a part of a longer one may not be meant."""
+    called = rf"(?i)(?:\b(?:words?|terms?|phrases?)|单词|词语?)\s*['\"“‘「`]?{re.escape(needle)}"
+    return re.search(called, text) is not None
+
+
+def _is_exact(word: str) -> bool:
+    """Whether what is looked for is quoted, a sign, a time or a number: no word of the sentence."""
+    chinese = "\u4e00" <= word[0] <= "\u9fff"  # has neither capitals nor gaps between words
+    return token_of(word) in ("L", "X", "T", "Q") or chinese or not word[0].isalpha()
+
+
+def _headings(
+    kind: str, settings: Args, inputs: tuple[str, ...], output: str
+) -> Iterator[tuple[Args, ...]]:
+    """What becomes of a table's first row."""
+    if "heading" in settings:
+        yield ({"heading": settings["heading"]},)
+    elif kind in ("rows", "columns", "csv_sort") and _stays_table(kind, inputs, output):
+        yield ({"heading": "kept"},)  # a table made of a table
+    elif kind in ("column", "columns", "rows", "csv_sort"):
+        yield ({"heading": "dropped"}, {"heading": "kept"})
+    elif kind in _LINE_KINDS and inputs[0].lower().endswith(TABLES):
+        yield ({}, {"heading": "kept"}, {"heading": "dropped"})
+
+
+def _stays_table(kind: str, inputs: tuple[str, ...], output: str) -> bool:
+    """Whether a table is made of a table, which keeps its heading; `.work/` goes on as it is."""
+    if output.startswith(".work/"):
+        return kind != "csv_sort"
+    return output.lower().endswith(TABLES) and (kind != "csv_sort" or inputs[0][0] != ".")

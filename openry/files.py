@@ -1,0 +1,36 @@
+"""Files that only their owner may read, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def make_private_folder(folder: Path) -> None:
+    """A folder that only we may enter, with those above it.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Put `text` into a file of mode 0600, in place of the one that is there.
+
+    Raises:
+        OSError: It cannot be written; what was there is as it was.
+    """
+    make_private_folder(path.parent)
+    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    try:
+        with open(
+            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

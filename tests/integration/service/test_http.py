@@ -1,0 +1,373 @@
+"""`openry serve`, asked as programs and browsers ask it."""
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from hand_helpers import OpenRY
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from run_helpers import RUN_ID, TOKEN, add_run
+
+pytest.importorskip("fastapi")
+PROGRAM = [sys.executable, "-m", "openry"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("place")
+
+
+@pytest.fixture(scope="module")
+def told(environment, place):
+    """What a real server says when it begins; it is ended after the last test."""
+    (place / "names.txt").write_text("bea\nadam\n")
+    server = subprocess.Popen(
+        [*PROGRAM, "serve", "--port", "0", "--dir", str(place)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    yield server.stdout.readline(), server.stdout.readline()
+    server.terminate()
+    assert server.wait(30) is not None
+
+
+@pytest.fixture(scope="module")
+def address(told):
+    return told[0].split()[2].rstrip(";")
+
+
+@pytest.fixture(scope="module")
+def token(told, home):
+    return (home / "serve.token").read_text().strip()
+
+
+@pytest.fixture(scope="module")
+def client(address, token):
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=address, headers=headers, timeout=60, trust_env=False) as made:
+        yield made
+
+
+def test_answers_are_sent_at_once():
+    """Without the kernel's wait for more, which made every answer 40 ms late."""
+    from openry.cli.serve import _listen
+
+    with _listen("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP  # what asyncio looks at
+
+
+def test_the_token_is_ours_alone(token, home):
+    """Long, and in a file that nobody else may read."""
+    assert len(token) >= 32
+    assert stat.S_IMODE((home / "serve.token").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("form", ["json", "openai", "mcp"])
+def test_tools_are_listed_in_each_form(client, form):
+    """One entry a tool."""
+    found = client.get("/capabilities", params={"format": form}).json()
+
+    assert len(found) > 50
+    assert any("count_lines" in json.dumps(each) for each in found)
+
+
+def test_the_schema_names_every_form_of_an_answer(client):
+    """Text and streams as well; the schema itself is sound."""
+    schema = client.get("/openapi.json").json()
+
+    def forms(path):
+        return set(schema["paths"][path]["get"]["responses"]["200"]["content"])
+
+    assert forms("/capabilities") == {"application/json", "text/plain"}
+    assert forms("/events") == {"text/event-stream"}
+    for each in schema["components"]["schemas"].values():
+        Draft202012Validator.check_schema(each)
+
+
+def test_tools_are_listed_in_words(client):
+    """For a model without tool calling."""
+    assert "- count_lines: " in client.get("/capabilities", params={"format": "prompt"}).text
+
+
+def test_a_tool_is_called(client, place):
+    """The answer is its result; the file it wrote is there."""
+    arguments = {"path": "names.txt", "output": "sorted.txt"}
+
+    answer = client.post("/invoke", json={"capability": "sort_lines", "arguments": arguments})
+
+    assert answer.status_code == 200
+    assert answer.json()["success"] is True
+    assert (place / "sorted.txt").read_text() == "adam\nbea\n"
+
+
+def test_a_failing_tool_is_an_answer(client):
+    """Its class of error and a hint, with status 200."""
+    asked = {"capability": "count_lines", "arguments": {"path": "name.txt"}}
+
+    answer = client.post("/invoke", json=asked)
+
+    assert answer.status_code == 200
+    assert answer.json()["error"]["class"] == "not_found"
+    assert "names.txt" in answer.json()["error"]["hint"]
+
+
+def test_a_dry_run_does_nothing(client, place):
+    """It says what would be written, and it is not written."""
+    arguments = {"path": "names.txt", "output": "never.txt"}
+    asked = {"capability": "sort_lines", "arguments": arguments, "dry_run": True}
+
+    answer = client.post("/invoke", json=asked).json()
+
+    assert answer["dry_run"] is True
+    assert answer["verdict"] == "allow"
+    assert not (place / "never.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "words"),
+    [
+        ({"capability": "count_lins"}, 404, ["count_lines"]),
+        ({"capability": "count_lines", "arguments": {"pth": 1}}, 422, ["`pth`", "`path`"]),
+        ({"capability": "count_lines", "x": 1}, 422, ["`x`"]),
+        ({}, 422, ["`capability`"]),
+    ],
+)
+def test_what_does_not_fit_is_said_plainly(client, asked, status, words):
+    """Every problem at once, with its own status."""
+    answer = client.post("/invoke", json=asked)
+
+    assert answer.status_code == status
+    assert all(word in answer.json()["message"] for word in words)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('{"capability": "count_lines"', "the body is not JSON: Expecting ',' delimiter: line 1"),
+        ('{"command": "true", "command": "false"}', "key `command` stands twice"),
+        ('{"capability": "a", "arguments": {"b": 1, "b": 2}}', "key `b` stands twice"),
+        ('{"command": ' + "[" * 100_000 + "]" * 100_000 + "}", "the body is nested too deep"),
+        (b'{"command": "\xff"}', "the body is not JSON: 'utf-8' codec"),
+    ],
+)
+def test_a_body_means_one_thing(client, body, words):
+    """What is no JSON, or could be read in two ways, is one sentence."""
+    answer = client.post("/run", content=body, headers={"content-type": "application/json"})
+
+    assert answer.status_code == 422
+    assert words in answer.json()["message"]
+
+
+def test_bad_arguments_come_with_the_schema(client):
+    """What a program needs to do it right the next time."""
+    answer = client.post("/invoke", json={"capability": "count_lines", "arguments": {"a": 1}})
+
+    assert answer.json()["schema"]["required"] == ["path"]
+
+
+def test_a_line_answers_with_four_keys(client):
+    """In their order, the command's own exit code among them."""
+    answer = client.post("/run", json={"command": "cat names.txt; exit 3"}).json()
+
+    assert list(answer) == ["exit_code", "stdout", "stderr", "duration_ms"]
+    assert (answer["exit_code"], answer["stdout"]) == (3, "bea\nadam\n")
+
+
+@pytest.fixture
+def run_in_progress(home, place):
+    """The run `run-1`, as an engine has it while its agent works."""
+    openry = OpenRY(home, place)
+    add_run(openry)
+    return openry
+
+
+def test_a_run_is_reported_by_who_has_its_token(client, run_in_progress):
+    """Nobody else's word is taken; a second final word that differs is not either."""
+
+    def say(status, token=TOKEN):
+        said = {"run_id": RUN_ID, "token": token, "status": status, "payload": {"n": 1}}
+        return client.post("/status", json=said).json()
+
+    assert not say("completed", "5" * 63)["acknowledged"]
+    assert say("completed") == {
+        "status": "completed",
+        "payload": {"n": 1},
+        "acknowledged": True,
+        "message": "",
+    }
+    assert say("completed")["acknowledged"]
+    assert not say("failed")["acknowledged"]
+
+
+def test_a_client_that_leaves_ends_its_command(client, place, log):
+    """No process is left, and the row says so."""
+    with pytest.raises(httpx.TimeoutException):
+        client.post("/run", json={"command": "touch begun; sleep 4243"}, timeout=1)
+    for _ in range(100):
+        row = log()[-1]
+        if "interrupted" in row:
+            break
+        time.sleep(0.1)
+
+    assert (place / "begun").exists()
+    assert "interrupted" in row
+    assert subprocess.run(["pgrep", "-f", "^sleep 4243"], check=False).returncode == 1
+
+
+def test_a_hundred_calls_at_once_are_all_answered(client):
+    """Each gets its own answer."""
+
+    def ask(number):
+        return client.post("/run", json={"command": f"echo {number}"}).json()["stdout"]
+
+    with ThreadPoolExecutor(100) as pool:
+        assert list(pool.map(ask, range(100))) == [f"{n}\n" for n in range(100)]
+
+
+def test_nobody_comes_in_without_the_token(address, client):
+    """Neither without one nor with another, and not by a name that is not the server's."""
+    stranger = httpx.Client(base_url=address, trust_env=False)
+    wrong = {"Authorization": "Bearer no"}
+
+    assert stranger.get("/capabilities").status_code == 401
+    assert stranger.get("/capabilities", headers=wrong).status_code == 401
+    assert stranger.post("/run", json={"command": "true"}).status_code == 401
+    assert client.get("/capabilities", headers={"Host": "a.example"}).status_code == 421
+    assert client.get("/capabilities", headers={"Origin": "http://a.example"}).status_code == 403
+
+
+def test_a_browser_logs_in_once(told, address):
+    """The one-time address works once; its cookie is strict and only counts on our own pages."""
+    login = told[1].split()[-1]
+    browser = httpx.Client(trust_env=False, follow_redirects=True)
+
+    page = browser.get(login)
+
+    assert page.status_code == 200
+    assert "<title>OpenRY" in page.text
+    cookie = page.history[0].headers["set-cookie"].lower()
+    assert "httponly" in cookie and "samesite=strict" in cookie
+    assert httpx.get(login, trust_env=False).status_code == 403
+    line = {"command": "true"}
+    assert browser.post(f"{address}/run", json=line).status_code == 403
+    assert browser.post(f"{address}/run", json=line, headers={"Origin": address}).status_code == 200
+
+
+def test_bodies_are_bounded(client):
+    """More than a MiB is refused before it is read by anything else."""
+    answer = client.post("/run", content=b'{"command": "' + b"x" * 1024 * 1024 + b'"}')
+
+    assert answer.status_code == 413
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["/invoke", "/run", "/capabilities", "/nowhere"]),
+    st.one_of(
+        st.binary(max_size=60),
+        st.recursive(
+            st.none() | st.booleans() | st.floats() | st.text(max_size=8),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["capability", "arguments", "command", "cwd", "env", "x"]),
+                    inner,
+                )
+            ),
+            max_leaves=6,
+        ).map(lambda value: json.dumps(value).encode()),
+    ),
+)
+def test_no_body_makes_the_server_stumble(client, path, body):
+    """Whatever is sent: an answer that is no 5xx."""
+    answer = client.post(path, content=body, headers={"content-type": "application/json"})
+
+    assert answer.status_code < 500
+
+
+def test_events_come_as_they_happen(client, environment, place):
+    """A workflow that runs elsewhere is seen here, from the id that was asked for."""
+    (place / "w.yaml").write_text(
+        "name: w\nworkspace: shared\nsub_steps:\n  - {id: one, kind: shell, command: 'true'}\n"
+    )
+    argv = [sys.executable, "-m", "openry.orchestrator", "start", "w.yaml", "--wait"]
+    runner = threading.Thread(
+        target=subprocess.run,
+        args=(argv,),
+        kwargs={"env": environment, "cwd": place, "stdout": subprocess.DEVNULL},
+    )
+    runner.start()
+    seen = []
+    with client.stream("GET", "/events", params={"after": 0}) as stream:
+        for line in stream.iter_lines():
+            if line.startswith("data: "):
+                seen.append(json.loads(line[6:]))
+            if any(event["new"] == "completed" and not event["run_id"] for event in seen):
+                break
+    runner.join()
+
+    assert [event["id"] for event in seen] == sorted({event["id"] for event in seen})
+    assert {"validated", "completed"} <= {event["new"] for event in seen}
+
+
+def test_what_a_call_writes_is_an_event_while_it_runs(client, place):
+    """Its last line, before it ends; nothing of it once it is over."""
+    command = "echo half of it; while [ ! -e go ]; do sleep 0.05; done; echo over"
+    runner = threading.Thread(
+        target=client.post, args=("/run",), kwargs={"json": {"command": command}}
+    )
+    runner.start()
+    with client.stream("GET", "/events") as stream:
+        kind = ""
+        for line in stream.iter_lines():
+            kind = line[7:] if line.startswith("event: ") else kind
+            if kind == "output" and line.startswith("data: "):
+                heard = json.loads(line[6:])
+                break
+    (place / "go").touch()
+    runner.join()
+
+    assert heard["line"] == "half of it"
+    assert heard["what"] == command
+    assert set(heard) == {"call", "what", "seconds", "line"}
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [(["--port", "99999"], "--port"), (["--dir", "no"], "--dir"), (["--tools", "no*"], "no*")],
+)
+def test_what_cannot_be_served_is_one_sentence(environment, place, options, word):
+    """Exit status 2, and nothing listens."""
+    told = subprocess.run(
+        [*PROGRAM, "serve", "--dir", str(place), *options],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert told.returncode == 2
+    assert word in told.stderr and told.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+def test_a_token_that_others_may_read_is_refused(environment, tmp_path):
+    """A token is a password."""
+    (tmp_path / "token").write_text("x" * 40)
+    (tmp_path / "token").chmod(0o644)
+    argv = [*PROGRAM, "serve", "--port", "0", "--token-file", str(tmp_path / "token")]
+    told = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+
+    assert told.returncode == 2
+    assert "chmod 600" in told.stderr

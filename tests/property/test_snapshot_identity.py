@@ -1,0 +1,106 @@
+"""Whatever a folder holds: recorded and put back, it is the same."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openry.session.snapshot import SnapshotStore
+from openry.session.tree import Entry, compare
+
+NAMES = st.binary(min_size=1, max_size=6).filter(
+    lambda name: not set(name) & set(b"/\0") and name not in (b".", b"..", b".openry")
+)
+MODES = st.integers(0, 0o777).map(lambda mode: mode | 0o600)
+TIMES = st.integers(0, 4_000_000_000_000_000_000)
+FILES = st.tuples(st.just("file"), MODES, TIMES, st.binary(max_size=64))
+LINKS = st.tuples(st.just("link"), MODES, TIMES, NAMES)
+
+
+def _folders(inside):
+    children = st.dictionaries(NAMES, inside, max_size=4)
+    return st.tuples(st.just("folder"), MODES.map(lambda mode: mode | 0o700), TIMES, children)
+
+
+TREES = _folders(st.recursive(st.one_of(FILES, LINKS), _folders, max_leaves=12))
+
+
+def make(node, place: Path) -> None:
+    kind, mode, time_ns, inside = node
+    if kind == "link":
+        place.symlink_to(os.fsdecode(inside))
+        os.utime(place, ns=(time_ns, time_ns), follow_symlinks=False)
+        return
+    if kind == "file":
+        place.write_bytes(inside)
+    else:
+        place.mkdir()
+        for name, child in inside.items():
+            make(child, place / os.fsdecode(name))
+    place.chmod(mode)
+    os.utime(place, ns=(time_ns, time_ns))
+
+
+def look(place: Path):
+    """All that `make` made, read back."""
+    status = place.lstat()
+    mode, time_ns = status.st_mode & 0o7777, status.st_mtime_ns
+    if place.is_symlink():
+        return "link", time_ns, place.readlink()
+    if place.is_file():
+        return "file", mode, time_ns, place.read_bytes()
+    return "folder", mode, time_ns, {child.name: look(child) for child in place.iterdir()}
+
+
+@settings(max_examples=40, deadline=None)
+@given(TREES, TREES)
+def test_putting_back_what_was_recorded_changes_nothing(one, other):
+    """restore(create(x)) is x, into a new folder and over any other tree."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        store = SnapshotStore(home / "store")
+        make(one, home / "one")
+        make(other, home / "other")
+        before = look(home / "one")
+        snapshot = store.create(home / "one")
+
+        store.restore(snapshot.id, home / "new")
+        store.restore(snapshot.id, home / "other")
+
+        assert look(home / "new") == before
+        assert look(home / "other") == before
+        assert look(home / "one") == before
+        assert store.create(home / "other").id == snapshot.id
+
+
+ENTRIES = st.builds(
+    Entry,
+    st.sampled_from("fl"),
+    st.just(0o644),
+    st.integers(0, 9),
+    st.just(0),
+    st.sampled_from("ab"),
+)
+FLAT = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), ENTRIES, max_size=4)
+
+
+@given(FLAT, FLAT)
+def test_changes_say_all_and_nothing_else(before, after):
+    """Applying the named changes to the one tree gives the other, up to times."""
+    changes = {change.path: change.kind for change in compare(before, after)}
+    made = {path: entry for path, entry in before.items() if changes.get(path) != "deleted"}
+    made |= {path: after[path] for path, kind in changes.items() if kind != "deleted"}
+
+    assert made.keys() == after.keys()
+    assert all(made[path].same_as(after[path]) for path in after)
+    assert all(path in before for path, kind in changes.items() if kind != "added")
+
+
+@given(FLAT)
+def test_nothing_happened_to_what_is_the_same(tree):
+    """No tree differs from itself."""
+    assert compare(tree, tree) == ()

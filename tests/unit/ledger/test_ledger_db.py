@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from openry.errors import StorageError
+from openry.ledger import schema
+from openry.ledger.db import Ledger
+from openry.ledger.engine import open_engine
+
+AT = "2026-03-01T09:00:00.000Z"
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Ledger(tmp_path / "openry.db") as made:
+        yield made
+
+
+def _add_event(db, **columns) -> None:
+    db.execute(schema.events.insert(), {"at": AT, **columns})
+
+
+def _events(ledger) -> list:
+    with ledger.read() as db:
+        return list(db.execute(select(schema.events.c.new).order_by(schema.events.c.id)).scalars())
+
+
+def test_a_write_is_kept_whole_or_not_at_all(ledger):
+    """What is done before an error inside `write` is undone."""
+    with ledger.write() as db:
+        _add_event(db, new="kept")
+    with pytest.raises(KeyError), ledger.write() as db:
+        _add_event(db, new="lost")
+        raise KeyError
+
+    assert _events(ledger) == ["kept"]
+
+
+def test_our_own_mistakes_keep_their_name(ledger):
+    """A broken constraint is no trouble with the disk."""
+    with pytest.raises(IntegrityError), ledger.write() as db:
+        db.execute(schema.events.insert(), {})
+
+
+def test_a_writer_waits_for_the_other(ledger):
+    """Both read before they write, and neither loses: the lock is taken at the beginning."""
+
+    def count_one_more() -> None:
+        for _ in range(25):
+            with ledger.write() as db:
+                seen = db.execute(select(schema.workflow_instances.c.epoch)).scalar_one()
+                db.execute(schema.workflow_instances.update().values(epoch=seen + 1))
+
+    with ledger.write() as db:
+        row = {"instance_id": "i", "plan": "", "plan_hash": "", "created_at": AT}
+        db.execute(schema.workflow_instances.insert(), row)
+    threads = [threading.Thread(target=count_one_more) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with ledger.read() as db:
+        assert db.execute(select(schema.workflow_instances.c.epoch)).scalar_one() == 100
+
+
+def test_a_look_stays_the_same_while_others_write(ledger):
+    """Two questions in one `read` see one state of the ledger."""
+    query = select(schema.events.c.id)
+    with ledger.read() as db:
+        before = db.execute(query).all()
+        with ledger.write() as writer:
+            _add_event(writer)
+        assert db.execute(query).all() == before
+
+    assert len(_events(ledger)) == 1
+
+
+def test_values_come_back_as_they_went(ledger):
+    """JSON in any language, truth values and nothing survive the way through the database."""
+    row = {
+        "run_id": "r",
+        "created_at": AT,
+        "payload": {"名": ["值", None, 1.5]},
+        "result": None,
+        "cancel_requested": True,
+    }
+    with ledger.write() as db:
+        db.execute(schema.task_state.insert(), row)
+
+    with ledger.read() as db:
+        found = db.execute(select(schema.task_state)).mappings().one()
+        text = db.exec_driver_sql("SELECT payload FROM task_state").scalar_one()
+    assert {key: found[key] for key in row} == row
+    assert (found["settled"], found["data"], found["attempt"]) == (False, {}, 1)
+    assert text == '{"名": ["值", null, 1.5]}'
+
+
+def test_deleting_an_instance_deletes_its_runs(ledger):
+    """No run is left behind without the instance it belongs to."""
+    instance = {"instance_id": "i", "plan": "", "plan_hash": "", "created_at": AT}
+    with ledger.write() as db:
+        db.execute(schema.workflow_instances.insert(), instance)
+        db.execute(
+            schema.task_state.insert(),
+            {"run_id": "r", "workflow_instance_id": "i", "created_at": AT},
+        )
+        db.execute(schema.validation_results.insert(), {"run_id": "r", "passed": True, "at": AT})
+        db.execute(schema.workflow_instances.delete())
+
+    with ledger.read() as db:
+        assert db.execute(select(schema.task_state)).all() == []
+        assert db.execute(select(schema.validation_results)).all() == []
+
+
+def test_numbers_are_not_given_again(ledger):
+    """An event's number is never used twice, so whoever waits for newer ones misses none."""
+    with ledger.write() as db:
+        _add_event(db)
+        _add_event(db)
+        db.execute(schema.events.delete())
+        _add_event(db)
+
+    with ledger.read() as db:
+        assert db.execute(select(schema.events.c.id)).scalar_one() == 3
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:p@h/db", "postgres://h/db"])
+def test_a_postgresql_url_gets_its_driver(url):
+    """The driver is ours to choose; without it installed the error is the driver's absence."""
+    with pytest.raises(StorageError, match=r"psycopg.*install that database's driver"):
+        open_engine(url)
