@@ -62,7 +62,8 @@ _I = InstanceState
 NEXT_INSTANCE_STATES: dict[InstanceState, frozenset[InstanceState]] = {
     _I.QUEUED: frozenset({_I.RUNNING, _I.FAILED, _I.CANCELLED}),
     _I.RUNNING: frozenset({_I.SUSPENDED, _I.COMPLETED, _I.FAILED, _I.CANCELLED}),
-    _I.SUSPENDED: frozenset({_I.RUNNING, _I.FAILED, _I.CANCELLED}),
+    # A step under way as it was suspended may be the last one.
+    _I.SUSPENDED: frozenset({_I.RUNNING, _I.COMPLETED, _I.FAILED, _I.CANCELLED}),
     _I.FAILED: frozenset({_I.RUNNING}),
     _I.CANCELLED: frozenset({_I.RUNNING}),
 }

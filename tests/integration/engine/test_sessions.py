@@ -40,27 +40,28 @@ sub_steps:
   - {id: two, kind: shell, command: 'echo 2 >> log', inherit_payload: true}
   - {id: three, kind: shell, command: 'echo ${payload.n}3 >> log', inherit_payload: true}
 """
+TOLD = 'timeout 5 sh -c "until [ -e ../told ]; do sleep 0.02; done"; '
 
 
-def half_way(bench, text=WORKFLOW) -> str:
-    """The id of an instance that was suspended as its first step ended."""
-    instance_id = bench.submit(text)
+def half_way(bench) -> str:
+    """The id of an instance that was suspended as its first step ended.
+
+    The engine may have taken the second by then, which waits until it is suspended.
+    """
+    instance_id = bench.submit(WORKFLOW.replace("echo 2", f"{TOLD}echo 2"))
+    assert suspend_at(bench, instance_id, "one", "done") == "suspended"
+    return instance_id
+
+
+def suspend_at(bench, instance_id: str, step_id: str, state: str) -> str:
+    """The instance's state when the engine has stopped, suspended at that event or later."""
 
     def listen(event) -> None:
-        if (event.step_id, event.new) == ("one", "done"):
+        if (event.step_id, event.new) == (step_id, state):
             lifecycle.suspend(bench.engine.ledger, instance_id, by="me")
+            (bench.workspace.parent / "told").touch()
 
-    for _ in range(3):  # the engine may have taken the next step before it was told
-        outcome = bench.engine.run(instance_id, on_event=listen)
-        if outcome.state == "suspended":
-            return instance_id
-    raise AssertionError(outcome)
-
-
-@pytest.fixture
-def slow_two():
-    """The second step waits until somebody has suspended the session."""
-    return WORKFLOW.replace("echo 2 >> log'", "sleep 1; echo 2 >> log'")
+    return bench.engine.run(instance_id, on_event=listen).state
 
 
 def other(config, tmp_path):
@@ -69,9 +70,9 @@ def other(config, tmp_path):
     return replace(load_config(home, env={}), sandbox="none")
 
 
-def test_a_suspended_session_begins_nothing_and_goes_on(bench, slow_two):
+def test_a_suspended_session_begins_nothing_and_goes_on(bench):
     """The step under way ends; the next waits for resume; then all is as if uninterrupted."""
-    instance_id = half_way(bench, slow_two)
+    instance_id = half_way(bench)
     while (state := bench.engine.outcome(instance_id).step("two").state) == "in_progress":
         time.sleep(0.05)
     assert state in ("done", "queued")
@@ -84,6 +85,19 @@ def test_a_suspended_session_begins_nothing_and_goes_on(bench, slow_two):
     assert bench.read("log") == "1\n2\n13\n"
 
 
+def test_a_session_suspended_in_its_last_step_ends_with_it(bench):
+    """There is nothing left to wait for."""
+    instance_id = bench.submit(
+        f"name: single\nsub_steps: [{{id: only, kind: shell, command: '{TOLD}echo 1 >> log'}}]"
+    )
+    assert suspend_at(bench, instance_id, "only", "in_progress") in ("suspended", "completed")
+
+    while (outcome := bench.engine.outcome(instance_id)).state == "suspended":
+        time.sleep(0.02)
+    assert outcome.state == "completed"
+    assert bench.read("log") == "1\n"
+
+
 @pytest.fixture
 def open_place():
     """A folder that anybody may enter; pytest closes its own to others, again and again."""
@@ -92,9 +106,9 @@ def open_place():
         yield Path(folder)
 
 
-def test_what_was_exported_goes_on_in_another_home_under_another_user(bench, open_place, slow_two):
+def test_what_was_exported_goes_on_in_another_home_under_another_user(bench, open_place):
     """The same files and payload as uninterrupted; here it does not go on by itself."""
-    instance_id = half_way(bench, slow_two)
+    instance_id = half_way(bench)
     bench.engine.crew.let_go(15.0)
     archive = open_place / "s.openry"
     export_session(bench.engine.config, bench.engine.ledger, instance_id, archive)
