@@ -185,11 +185,13 @@ class _Call:
         if self.plan.script:
             script = readable(self.plan.script)
             argv, extra = (argv[0], f"/dev/fd/{script}"), (script,)
-        launch = self.plan.launcher.launch(argv, self.plan.cwd, self.own_tmp)
+        opened = [*extra]
         try:
+            launch = self.plan.launcher.launch(argv, self.plan.cwd, self.own_tmp)
+            opened += launch.pass_fds
             self.tree.start(launch, self.env, (stdin, stdout, stderr), extra)
         finally:
-            for fd in (*launch.pass_fds, *extra):
+            for fd in opened:
                 os.close(fd)
 
     def _excess(self) -> Callable[[], str] | None:

@@ -9,7 +9,7 @@ from openry.ledger.above import SANDBOX_MARK
 from openry.models.command import LAYERS
 from openry.sandbox import seccomp
 from openry.sandbox.guard import Guard
-from openry.sandbox.launcher import Launch, group_of, limited, readable_fd
+from openry.sandbox.launcher import Launch, Opened, group_of, limited, readable_fd
 from openry.sandbox.prefixes import interpreter_places, ours, visible_path
 from openry.sandbox.protect import closed
 from openry.sandbox.real import is_below, shown_folders
@@ -83,16 +83,26 @@ class Bubblewrap:
 
     def launch(self, argv: Sequence[str], cwd: str, tmp: str) -> Launch:
         """Everything in folders that others may write is looked at anew for each command."""
+        opened = Opened()
+        try:
+            return self._launch(argv, cwd, opened)
+        except BaseException:
+            opened.close()
+            raise
+
+    def _launch(self, argv: Sequence[str], cwd: str, opened: Opened) -> Launch:
         read, write = shown_folders(self._spec, self._workspace)
         found = closed(write, self._spec.protect, self._workspace)
         guard = Guard(found.watched, found.below) if write else None
-        sources = [os.open(path, os.O_RDONLY) for path in self._copied]
+        if guard:
+            opened.then(guard.close)
+        sources = [opened.fd(os.open(path, os.O_RDONLY)) for path in self._copied]
         copies = zip(sources, self._copied, strict=True)
         files = [part for fd, path in copies for part in ("--file", str(fd), path)]
-        sources.append(readable_fd(_FIRST))
+        sources.append(opened.fd(readable_fd(_FIRST)))
         files += [*_HIDE_FIRST, "--file", str(sources[-1]), "/proc/1/cmdline", *_SHUT_FIRST]
         if seccomp.program():
-            sources.append(readable_fd(seccomp.program()))
+            sources.append(opened.fd(readable_fd(seccomp.program())))
             files += ["--seccomp", str(sources[-1])]
         folders = [
             *_mounts("--ro-bind", read),
@@ -103,19 +113,21 @@ class Bubblewrap:
         mounted = (*read, *write, *found.kept, *found.shut)
         seal = _sealed(mounted, (*write, os.path.realpath(self._workspace or "/nowhere")))
         if seal:
-            sources.append(seal.fd)
+            opened.then(seal.close)
+            sources.append(opened.fd(seal.fd))
             files += ["--file", str(seal.fd), _LAST]
         if self._spec.only_named and self._workspace:
             folders = ["--dir", os.path.realpath(self._workspace), *folders]
         if self._spec.door:
             folders += ["--ro-bind", self._spec.door, SANDBOX_MARK]
         words = (*self._options, *folders, *files, "--chdir", os.path.realpath(cwd))
-        options = readable_fd(b"".join(os.fsencode(word) + b"\0" for word in words))
-        status, status_write = os.pipe()
+        options = opened.fd(readable_fd(b"".join(os.fsencode(word) + b"\0" for word in words)))
+        status, status_write = map(opened.fd, os.pipe())
         helper = None
         if self._spec.hosts and not self._spec.network:
             inlet, helper = self._way_out()
-            sources.append(inlet)
+            sources.append(opened.fd(inlet))
+            opened.then(helper.close)
             argv = (sys.executable, "-I", "-m", "openry.sandbox.inlet", str(inlet), "--", *argv)
         fds = ("--dir", SANDBOX_MARK, "--args", str(options), "--json-status-fd", str(status_write))
         group = group_of(self._spec)

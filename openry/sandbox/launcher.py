@@ -11,7 +11,7 @@ from openry.models.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Protocol
 
     from openry.sandbox.cgroup import Group
@@ -42,7 +42,7 @@ class Launch:
     Attributes:
         argv: Program and arguments.
         cwd: Folder to start it in.
-        pass_fds: Descriptors it inherits; closed by us once it is started.
+        pass_fds: Descriptors it inherits; closed by us once it is started, or cannot be.
         status_fd: Where the sandbox reports; -1 without one.
         helper: The proxy of its network while it runs; to be closed when it ended.
         guard: Watches over protected names while it runs; to be settled when it ended.
@@ -58,6 +58,31 @@ class Launch:
     guard: Guard | None = None
     group: Group | None = None
     seal: Seal | None = None
+
+    def forsake(self) -> None:
+        """It could not be started: close what its process would have been watched by."""
+        if self.status_fd >= 0:
+            os.close(self.status_fd)
+        if self.seal:
+            self.seal.close()
+
+
+class Opened:
+    """What was opened on the way to a launch, to be closed should that come to nothing."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], None]] = []
+
+    def fd(self, fd: int) -> int:
+        self._undo.append(lambda: os.close(fd))
+        return fd
+
+    def then(self, undo: Callable[[], None]) -> None:
+        self._undo.append(undo)
+
+    def close(self) -> None:
+        while self._undo:
+            self._undo.pop()()
 
 
 class Unconfined:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from openry.sandbox.guard import Guard
     from openry.sandbox.launcher import Launch
     from openry.sandbox.proxy import Decision, Proxy
+    from openry.sandbox.watch import Watch
 
 #: How long the kernel may take to tear a sandbox down once its first process was killed.
 _LONGEST_S = 2.0
@@ -54,20 +55,18 @@ class Tree:
             OSError: It cannot be started.
             SandboxError: Its sandbox is not what was meant.
         """
-        keeper = None
-        if not self._confined:
-            from openry.sandbox.orphans import adopt_orphans
-            from openry.sandbox.watch import watch
-
-            adopt_orphans()
-            keeper = watch(alone=self._alone)
         if launch.helper:
             self._helpers.append(launch.helper)
         if launch.guard:
             self.guards.append(launch.guard)
         if launch.group:
             self.groups.append(launch.group)
-        process = start(launch, env, std=std, more_fds=more_fds, alone=self._alone)
+        try:
+            keeper = self._keeper()
+            process = start(launch, env, std=std, more_fds=more_fds, alone=self._alone)
+        except BaseException:
+            launch.forsake()
+            raise
         process.status_fd = launch.status_fd
         self.processes.append(process)
         if keeper:
@@ -75,6 +74,16 @@ class Tree:
             self._watched.append(process.pid)
         if launch.seal:
             launch.seal.check(process)
+
+    def _keeper(self) -> Watch | None:
+        """Who kills what is left of us; a sandbox does that by itself."""
+        if self._confined:
+            return None
+        from openry.sandbox.orphans import adopt_orphans
+        from openry.sandbox.watch import watch
+
+        adopt_orphans()
+        return watch(alone=self._alone)
 
     @property
     def decisions(self) -> list[Decision]:

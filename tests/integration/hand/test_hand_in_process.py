@@ -58,6 +58,27 @@ def test_an_output_file_is_written_whole_or_not_at_all(make_hand: MakeHand, back
     assert [path.name for path in target.parent.iterdir()] == ["out.txt"]
 
 
+@pytest.mark.sandbox
+@pytest.mark.skipif(sys.platform != "linux", reason="descriptors are counted in /proc")
+@pytest.mark.parametrize("place", ["bubblewrap.group_of", "tree.start"])
+def test_a_command_that_cannot_be_started_leaves_nothing_open(
+    make_hand: MakeHand, monkeypatch: pytest.MonkeyPatch, place: str
+):
+    """However far its sandbox had come; a program that goes on for days would run out of them."""
+    hand = make_hand("bubblewrap")
+    assert hand.forward(Command("true")).exit_code == 0
+    before = len(os.listdir("/proc/self/fd"))
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(f"openry.sandbox.{place}", fail)
+    for _ in range(3):
+        assert hand.forward(Command("true")).exit_code == 126
+
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_folders_above_an_output_file_are_made(make_hand: MakeHand, backend: str):
     """A result may be the first thing in its folder."""
     hand = make_hand(backend)
