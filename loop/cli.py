@@ -353,6 +353,14 @@ def bench(
     gates: Annotated[
         bool, typer.Option("--gates", help="Try the gates: chance, cheating and injected edits.")
     ] = False,
+    planners: Annotated[
+        bool,
+        typer.Option("--planners", help="What planners of four strengths reach, in a simulator."),
+    ] = False,
+    sessions: Annotated[
+        int, typer.Option(min=2, help="Sessions of each planner, with `--planners`.")
+    ] = 200,
+    html: Annotated[Path | None, typer.Option("--html", help="Write a page with curves.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -360,16 +368,29 @@ def bench(
     from loop import bench as suite_runner
     from loop import start
 
+    tell = None if as_json or quiet else _say
+    if planners:
+        with _sentences(as_json=as_json):
+            _planners(sessions, html, tell, as_json=as_json)
+        return
     with _sentences(as_json=as_json), start.kit(scratch=True) as kit:
         if gates:
             raise typer.Exit(_self_test(kit, as_json=as_json))
         arms = tuple(arm or ["full"])
-        tell = None if as_json or quiet else _say
         outcome = suite_runner.run(kit, suite, arms, limit=limit, seeds=seeds, tell=tell)
         if as_json:
             print(json.dumps(outcome.to_json(), ensure_ascii=False))
         else:
             print(outcome.to_text())
+
+
+def _planners(sessions: int, html: Path | None, tell: Any, *, as_json: bool) -> None:
+    from loop import bench_planners, start
+
+    curves = bench_planners.study(sessions, tell=tell)
+    if html is not None:
+        start.write_page(bench_planners.to_html(curves), html)
+    print(json.dumps(bench_planners.to_json(curves)) if as_json else bench_planners.to_text(curves))
 
 
 def _self_test(kit: Any, *, as_json: bool) -> int:

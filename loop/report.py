@@ -27,7 +27,7 @@ def html(history: History) -> str:
     session = dict(history.session)
     outcome = session["outcome"] or session["state"]
     rules = session["acceptance"]
-    return _template("loop.html.j2").render(
+    return template("loop.html.j2").render(
         session=session,
         outcome=outcome.replace("_", " "),
         tone=_TONES.get(outcome, "mid"),
@@ -41,8 +41,8 @@ def html(history: History) -> str:
         confidence=confidence(history.current),
         accepted=len(history.accepted),
         waiting=[place(each) for each in history.attempts if each.verdict == "waiting"],
-        spending=_markup(spending(history.rounds)),
-        chart=_markup(chart([each.trial for each in history.rounds])),
+        spending=markup(spending(history.rounds)),
+        chart=markup(chart([each.trial for each in history.rounds])),
     )
 
 
@@ -57,7 +57,7 @@ def review_html(history: History, found: Sequence[Hunk]) -> str:
         }
         for hunk in found
     ]
-    page = _template("review.html.j2")
+    page = template("review.html.j2")
     return page.render(session=session, hunks=listed, workflow=session["workflow_text"] or "")
 
 
@@ -186,14 +186,16 @@ def _hard(acceptance: Any) -> Sequence[Mapping[str, Any]]:
     return rules
 
 
-def _markup(text: str) -> Any:
+def markup(text: str) -> Any:
+    """`text` as HTML that is put into a page as it stands."""
     from markupsafe import Markup
 
     return Markup(text)  # noqa: S704  # made here, of numbers only
 
 
 @cache
-def _template(name: str) -> Template:
+def template(name: str) -> Template:
+    """One of the pages that ship with the product."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     loader = FileSystemLoader(data_root() / "templates" / "reports")

@@ -73,7 +73,7 @@ def certified(word: str, seed: int) -> tuple[bool, bool]:
     child = apply(parent, [edit])
     trial = _failing(world, parent)
     history = History({}, (Round(0, parent, trial, "failed"),), ())
-    keeper = Gatekeeper(_work(), world)
+    keeper = Gatekeeper(dice_work(), world)
     found, _ = keeper.judge(Proposal((edit,), "planner", ""), trial, parent, child, history)
 
     def both() -> Iterator[pairs.Pair]:
@@ -125,7 +125,8 @@ def _failing(world: Simulator, text: str) -> Any:
     return next(trial for trial in draws if not trial.acceptable)
 
 
-def _work() -> Work:
+def dice_work() -> Work:
+    """What the gates know in a world of dice."""
     return Work(
         task="say",
         hard=({"type": "command", "run": "true"},),
