@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from hashlib import blake2b
@@ -14,30 +14,35 @@ from itertools import count
 from typing import Any
 
 from openry.errors import SnapshotError
+from openry.session.packs import NEW, Draft, Packs, write_all
 
 _CHUNK = 1 << 20
 #: Never follow a link, never wait for a pipe's other end.
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-#: A file takes whole blocks of the disk: below this size, packing it saves none.
-_WORTH_PACKING = 8192
+#: So many contents of a batch get files of their own; the others share packs.
+_ALONE = 32
+#: A file takes whole blocks of the disk: below this size, compressing it saves none.
+_WORTH_ALONE, _WORTH_TOGETHER = 8192, 512
 _PACKED = ".zst"
 _FASTEST = 1
 
 
 class Contents:
-    """Files under `root`, each named after the blake2b digest of what it holds.
+    """Contents under `root`, found by the blake2b digest of what they are.
 
-    What gets smaller by it is packed with zstd, and its name says so.
+    One has a file of its own named after that, or stands in a pack. What gets smaller by it is
+    compressed with zstd, and the file's name or the pack says so.
     """
 
     def __init__(self, root: str) -> None:
         self.objects = f"{root}/objects"
+        self.packs = Packs(f"{root}/packs")
         self._new = f"{root}/new"
         self._lock = f"{root}/lock"
 
     def make_folders(self) -> None:
         os.makedirs(self.objects, mode=0o700, exist_ok=True)
+        os.makedirs(self.packs.folder, mode=0o700, exist_ok=True)
         os.makedirs(self._new, mode=0o700, exist_ok=True)
 
     @contextmanager
@@ -45,7 +50,8 @@ class Contents:
         """Contents to be kept together: `publish` keeps them, leaving without it keeps none."""
         with self.held(LOCK_SH):
             self._sweep()
-            batch = Batch(self, f"{self._new}/{os.getpid()}-{os.urandom(4).hex()}")
+            self.packs.refresh()
+            batch = Batch(self, self._aside())
             try:
                 yield batch
             finally:
@@ -62,7 +68,7 @@ class Contents:
             os.close(descriptor)
 
     def known(self, prefix: str) -> frozenset[str]:
-        """The digests kept so far that begin with `prefix`, without it."""
+        """The digests with files of their own that begin with `prefix`, without it."""
         return frozenset(name.removesuffix(_PACKED) for name in _listed(f"{self.objects}/{prefix}"))
 
     def place(self, digest: str) -> str:
@@ -82,29 +88,62 @@ class Contents:
             raise _damaged(digest, "is not what it was")
 
     def _stored(self, digest: str) -> Iterator[bytes]:
+        try:
+            try:
+                found, is_compressed = self._opened(digest)
+            except FileNotFoundError:
+                self.packs.refresh()  # somebody made a pack since, or tidied one up
+                found, is_compressed = self._opened(digest)
+        except OSError as error:
+            raise _damaged(digest, f"cannot be read ({error.strerror})") from error
+        if isinstance(found, bytes):
+            yield _unpacked(found, digest) if is_compressed else found
+            return
+        try:
+            yield from _streamed(found, digest) if is_compressed else chunks_of(found)
+        finally:
+            os.close(found)
+
+    def _opened(self, digest: str) -> tuple[bytes | int, bool]:
+        """What a pack has, or the descriptor of a file; and whether it is compressed."""
+        if part := self.packs.find(digest):
+            return self.packs.read(part), part.is_compressed
         place = self.place(digest)
         try:
-            descriptor = os.open(place, READ)
-            packed = False
-        except OSError as first:
-            try:
-                descriptor = os.open(place + _PACKED, READ)
-                packed = True
-            except OSError:
-                raise _damaged(digest, f"cannot be read ({first.strerror})") from first
-        try:
-            yield from _unpacked(descriptor, digest) if packed else chunks_of(descriptor)
-        finally:
-            os.close(descriptor)
+            return os.open(place, READ), False
+        except FileNotFoundError:
+            return os.open(place + _PACKED, READ), True
 
-    def every(self) -> Iterator[tuple[str, str, int]]:
-        """(digest, place, size on disk in bytes) of everything that is kept."""
+    def sizes(self) -> dict[str, int]:
+        """What each content takes on the disk, in bytes."""
+        alone = {digest: size for digest, _, size in self._alone()}
+        packs = [parts for _, parts in self.packs.every()]
+        return alone | {key.hex(): part.length for parts in packs for key, part in parts.items()}
+
+    def remove_all_but(self, wanted: Collection[str], *, dry_run: bool) -> tuple[int, int]:
+        """Take away every other content; how many, and the bytes they took. `held` alone."""
+        dust = [one for one in self._alone() if one[0] not in wanted]
+        count, size = len(dust), sum(size for _, _, size in dust)
+        for _, place, _ in () if dry_run else dust:
+            os.unlink(place)
+        keys = frozenset(map(bytes.fromhex, wanted))
+        for name, parts in self.packs.every():
+            gone = [part.length for key, part in parts.items() if key not in keys]
+            if (gone or not parts) and (dry_run or self.packs.thin(name, keys, self._aside())):
+                count, size = count + len(gone), size + sum(gone)
+        return count, size
+
+    def _alone(self) -> Iterator[tuple[str, str, int]]:
+        """(digest, place, size on disk in bytes) of every content with a file of its own."""
         for folder in _listed(self.objects):
             for name in _listed(f"{self.objects}/{folder}"):
                 place = f"{self.objects}/{folder}/{name}"
                 with suppress(FileNotFoundError):
                     size = os.lstat(place).st_blocks * 512
                     yield folder + name.removesuffix(_PACKED), place, size
+
+    def _aside(self) -> str:
+        return f"{self._new}/{os.getpid()}-{os.urandom(4).hex()}"
 
     def _sweep(self) -> None:
         """Clear away what killed batches left behind."""
@@ -131,18 +170,20 @@ class Batch:
         self._numbers = count()
         self._compressor: Any = None
         self._known: dict[str, frozenset[str]] = {}
-        self._written: dict[str, tuple[str, str]] = {}  # digest: where it is, what ends its name
+        self._alone: dict[str, tuple[str, str]] = {}  # digest: where it is, what ends its name
+        self._packed: set[str] = set()
+        self._drafts: list[Draft] = []
 
     def keep_file(self, descriptor: int, expected: int) -> tuple[str, int]:
         """Keep what an open file holds; its digest and size. A big one never is in memory whole."""
         if expected < _CHUNK:
-            content = b"".join(chunks_of(descriptor, most=_CHUNK))
-            if len(content) < _CHUNK:
-                return self._keep(content), len(content)
+            content = os.read(descriptor, _CHUNK)
+            if len(content) == expected:
+                return self._keep(content), expected
             os.lseek(descriptor, 0, os.SEEK_SET)
             expected = os.fstat(descriptor).st_size
         # No more than that: who writes faster than we read would keep us for ever.
-        return self.keep_stream(chunks_of(descriptor, most=expected))
+        return self.keep_stream(chunks_of(descriptor, most=expected), expected)
 
     def write(self, content: bytes) -> str:
         """Write another file of the store; its place, to be renamed from after `publish`."""
@@ -156,14 +197,17 @@ class Batch:
 
     def publish(self) -> None:
         """Let everybody find what was kept. A rename needs no space."""
-        for digest, (written, ending) in self._written.items():
+        for draft in self._drafts:
+            draft.end()
+        for digest, (written, ending) in self._alone.items():
             place = self._contents.place(digest) + ending
             try:
                 os.rename(written, place)
             except FileNotFoundError:
                 os.makedirs(place.rpartition("/")[0], mode=0o700, exist_ok=True)
                 os.rename(written, place)
-        self._written = {}
+        for draft in self._drafts:
+            os.rename(draft.place, f"{self._contents.packs.folder}/{draft.name}")
 
     def close(self) -> None:
         try:
@@ -171,23 +215,38 @@ class Batch:
             shutil.rmtree(self._folder, ignore_errors=True)
         finally:
             os.close(self._held)
+            for draft in self._drafts:
+                draft.close()
 
     def _keep(self, content: bytes) -> str:
-        digest = blake2b(content, digest_size=32).hexdigest()
+        key = blake2b(content, digest_size=32)
+        digest = key.hexdigest()
         if self._has(digest):
             return digest
-        ending = ""
-        if len(content) >= _WORTH_PACKING:
-            packed = self._packer().compress(content)
-            if len(packed) < len(content) * 7 // 8:
-                content, ending = packed, _PACKED
-        place = self._name()
-        _write(place, (content,))
-        self._written[digest] = place, ending
+        is_alone, is_compressed = len(self._alone) < _ALONE, False
+        if len(content) >= (_WORTH_ALONE if is_alone else _WORTH_TOGETHER):
+            compressed = self._packer().compress(content)
+            if len(compressed) < len(content) * 7 // 8:
+                content, is_compressed = compressed, True
+        if is_alone:
+            place = self._name()
+            _write(place, (content,))
+            self._alone[digest] = place, _PACKED if is_compressed else ""
+        else:
+            self._draft().add(key.digest(), content, is_compressed=is_compressed)
+            self._packed.add(digest)
         return digest
 
-    def keep_stream(self, chunks: Iterable[bytes]) -> tuple[str, int]:
-        """Keep what comes in parts; its digest and size."""
+    def _draft(self) -> Draft:
+        if not self._drafts or self._drafts[-1].is_full:
+            self._drafts.append(Draft(self._name()))
+        return self._drafts[-1]
+
+    def keep_stream(self, chunks: Iterable[bytes], expected: int) -> tuple[str, int]:
+        """Keep what comes in parts, about `expected` bytes; its digest and size."""
+        if expected < _CHUNK:
+            content = b"".join(chunks)
+            return self._keep(content), len(content)
         place, digest, size = self._name(), blake2b(digest_size=32), 0
 
         def packed() -> Iterator[bytes]:
@@ -204,14 +263,15 @@ class Batch:
         if self._has(name):
             os.unlink(place)
         else:
-            self._written[name] = place, _PACKED
+            self._alone[name] = place, _PACKED
         return name, size
 
     def _has(self, digest: str) -> bool:
         prefix = digest[:2]
         if prefix not in self._known:  # one look at a folder is cheaper than one for each file
             self._known[prefix] = self._contents.known(prefix)
-        return digest in self._written or digest[2:] in self._known[prefix]
+        is_alone = digest in self._alone or digest[2:] in self._known[prefix]
+        return is_alone or digest in self._packed or bool(self._contents.packs.find(digest))
 
     def _packer(self) -> Any:
         """Made once for all, but not for all threads."""
@@ -250,7 +310,19 @@ def _made_and_held(folder: str) -> tuple[str, int]:
                 os.close(descriptor)
 
 
-def _unpacked(descriptor: int, digest: str) -> Iterator[bytes]:
+def _unpacked(content: bytes, digest: str) -> bytes:
+    from zstandard import ZstdDecompressor, ZstdError, frame_content_size
+
+    try:
+        if frame_content_size(content) <= _CHUNK:  # damaged, it may ask for any size
+            unpacked: bytes = ZstdDecompressor().decompress(content)
+            return unpacked
+    except ZstdError:
+        pass
+    raise _damaged(digest, "is not what it was")
+
+
+def _streamed(descriptor: int, digest: str) -> Iterator[bytes]:
     from zstandard import ZstdDecompressor, ZstdError
 
     try:
@@ -261,19 +333,12 @@ def _unpacked(descriptor: int, digest: str) -> Iterator[bytes]:
 
 
 def _write(place: str, chunks: Iterable[bytes]) -> None:
-    descriptor = os.open(place, _NEW, 0o600)
+    descriptor = os.open(place, NEW, 0o600)
     try:
         for chunk in chunks:
             write_all(descriptor, chunk)
     finally:
         os.close(descriptor)
-
-
-def write_all(descriptor: int, chunk: bytes) -> None:
-    while written := os.write(descriptor, chunk):
-        if written == len(chunk):
-            return
-        chunk = chunk[written:]
 
 
 def chunks_of(descriptor: int, *, most: int = -1) -> Iterator[bytes]:

@@ -1,7 +1,7 @@
 """Snapshots of a workspace: what was in it, kept by content, and put back whole."""
 
 # A workspace has thousands of entries, and a Path for each of them would double the time.
-# ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH115, PTH211
+# ruff: noqa: PTH101, PTH102, PTH104, PTH115, PTH211
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from pathlib import Path
 
 from openry.clock import Monotonic, monotonic
 from openry.errors import NotFoundError, SnapshotError
-from openry.session.contents import READ, Batch, Contents, Digests, write_all
+from openry.session.contents import READ, Batch, Contents, Digests
 from openry.session.memory import Memory
+from openry.session.packs import write_all
 from openry.session.swap import put_in_place, stage_for, sweep
 from openry.session.tree import (
     CACHES,
@@ -71,7 +72,7 @@ class Freed:
 
 
 class SnapshotStore:
-    """Snapshots under `root`: each content once in `objects/`, each tree as a list in `trees/`.
+    """Snapshots under `root`: each content once, in `objects/` or a pack; trees as lists.
 
     Kept: contents, empty folders, symbolic links, modes, times of change, names in any encoding.
     Not kept: owners, hard links (they become copies), what is `ignored` at any depth. A file of
@@ -212,16 +213,13 @@ class SnapshotStore:
             made_s = (self._trees / name).stat().st_mtime
             (stay if name in keep or made_s > oldest_s else go).append(name)
         wanted = frozenset[str]().union(*map(self.contents_of, stay))
-        dust = [one for one in self._contents.every() if one[0] not in wanted]
         if not dry_run:
             # First what leads to contents, then these: killed in between, nothing leads nowhere.
             for path in (self.root / "index").glob("*"):
                 path.unlink()
             for name in go:
                 (self._trees / name).unlink()
-            for _, place, _ in dust:
-                os.unlink(place)
-        return Freed(len(go), len(dust), sum(size for _, _, size in dust))
+        return Freed(len(go), *self._contents.remove_all_but(wanted, dry_run=dry_run))
 
     # --- from one store to another ------------------------------------------------------------
 
@@ -252,7 +250,7 @@ class SnapshotStore:
 
     def sizes(self) -> dict[str, int]:
         """What each content takes on the disk, in bytes."""
-        return {digest: size for digest, _, size in self._contents.every()}
+        return self._contents.sizes()
 
     def contents_of(self, snapshot_id: str) -> frozenset[str]:
         """The contents of a snapshot's files.
@@ -367,7 +365,7 @@ class Delivery:
         Raises:
             SnapshotError: It is not what its digest says.
         """
-        found, came = self._batch.keep_stream(chunks)
+        found, came = self._batch.keep_stream(chunks, size)
         if (found, came) != (digest, size):
             raise SnapshotError(
                 f"content {digest[:12]} is not what its name says, or was cut short"

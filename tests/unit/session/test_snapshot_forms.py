@@ -220,8 +220,10 @@ def test_temporary_folders_are_emptied_first(said, workspace, home):
 # --- the store at its limits ----------------------------------------------------------------
 
 
-def test_a_full_disk_leaves_no_half_snapshot(workspace, tmp_path, monkeypatch):
+@pytest.mark.parametrize("alone", [0, 32])
+def test_a_full_disk_leaves_no_half_snapshot(workspace, tmp_path, monkeypatch, alone):
     """One sentence, the space given back, and what was kept before is as it was."""
+    monkeypatch.setattr(contents, "_ALONE", alone)
     store = SnapshotStore(tmp_path / "store")
     store.create(workspace)
     before = sorted(store.root.rglob("*"))
@@ -452,9 +454,11 @@ def crash_after(steps: int, act: Callable[[], object]) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 
 
-@pytest.mark.parametrize("act", ["create", "restore"])
-def test_a_crash_at_any_step_leaves_the_old_or_the_new(tmp_path, act):
+@pytest.mark.parametrize("alone", [0, 32])
+@pytest.mark.parametrize("act", ["create", "restore", "collect"])
+def test_a_crash_at_any_step_leaves_the_old_or_the_new(tmp_path, monkeypatch, act, alone):
     """Killed before each call in turn: the folder is one tree or the other, the store is sound."""
+    monkeypatch.setattr(contents, "_ALONE", alone)
     folder = tmp_path / "ws"
     (folder / "deep").mkdir(parents=True)
     (folder / ".openry").mkdir()
@@ -473,6 +477,15 @@ def test_a_crash_at_any_step_leaves_the_old_or_the_new(tmp_path, act):
             assert all(store.read(one, "deep/a") for one in store.ids())
             store.create(folder)
             assert not any((store.root / "new").iterdir())
+        elif act == "collect":
+            (folder / "c").write_text(f"{steps}")
+            gone = store.create(folder).id
+            if not crash_after(steps, lambda: store.collect([old, new], young_s=-1)):
+                assert gone not in store.ids()
+                break
+            assert store.read(old, "deep/a") == b"old"
+            assert store.read(new, "b") == bytes(9000)
+            assert all(store.read(one, "c") for one in store.ids() if one not in (old, new))
         else:
             if not crash_after(steps, lambda: store.restore(old, folder)):
                 break
