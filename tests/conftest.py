@@ -10,9 +10,24 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from openry.errors import ModelError
 from openry.llm.weights import installed_file
+
+#: The same examples each time, however busy the machine is: a change that has nothing to do with
+#: a property does not fail by it. `--hypothesis-profile explore` looks for others.
+settings.register_profile(
+    "sure",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "explore", derandomize=False, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("sure")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -13,9 +13,6 @@ from openry.policy.grammar import read_script
 from openry.policy.words import Opaque
 from tests.property.shell_lines import line
 
-settings.register_profile("unhurried", deadline=None)  # a busy machine fails nothing
-settings.load_profile("unhurried")
-
 PLACE = {"cwd": "/w", "workspace": "/w", "home": "/h", "path": "/usr/bin:/bin"}
 PROGRAMS = ("git", "rm", "ls", "cat", "curl", "sort", "echo", "sed", "env", "timeout", "tool")
 WORDS = (
