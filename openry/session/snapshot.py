@@ -136,6 +136,7 @@ class SnapshotStore:
 
         The new tree is built aside and then takes the old one's place in one step. (Where `to` is
         a mount point, or its parent may not be written, its entries are exchanged one by one.)
+        Files that nobody touched since they were recorded are taken over, all others written anew.
         Who restores the same folder meanwhile waits.
 
         Args:
@@ -156,8 +157,9 @@ class SnapshotStore:
             with self._contents.held(LOCK_SH):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 sweep(target, self._ignored)
+                there = _There(target, Memory(f"{self.root}/index", str(target), self._ignored))
                 with stage_for(target) as stage:
-                    self._build(tree, stage / "tree")
+                    self._build(tree, stage / "tree", there)
                     put_in_place(stage / "tree", target, self._ignored)
 
     def diff(self, before: str, after: str) -> tuple[Change, ...]:
@@ -305,7 +307,7 @@ class SnapshotStore:
 
     # --- putting back -----------------------------------------------------------------------
 
-    def _build(self, tree: Tree, folder: Path) -> None:
+    def _build(self, tree: Tree, folder: Path, there: _There) -> None:
         """Make `tree` in the new `folder`. Folders get their modes and times last, inmost first."""
         root = os.fspath(folder)
         for path, entry in tree.items():
@@ -315,7 +317,7 @@ class SnapshotStore:
             elif entry.kind == "l":
                 os.symlink(entry.content, place)
                 os.utime(place, ns=(entry.mtime_ns, entry.mtime_ns), follow_symlinks=False)
-            else:
+            elif not there.lend(path, entry, place):
                 self._build_file(place, entry)
         for path, entry in reversed(list(tree.items())):
             if entry.kind == "d":
@@ -481,6 +483,32 @@ class _Look:
         finally:
             os.close(descriptor)
         return Entry("f", stat.S_IMODE(status.st_mode), status.st_mtime_ns, size, digest)
+
+
+class _There:
+    """The files that a folder has already, by what is remembered of it."""
+
+    def __init__(self, folder: Path, memory: Memory) -> None:
+        self._folder = os.fspath(folder)
+        self._entries = memory.entries
+        self._user = os.geteuid()
+
+    def lend(self, path: str, entry: Entry, place: str) -> bool:
+        """Give a file a second name at `place`, if it is `entry` still and has no other name."""
+        known = self._entries.get(path)
+        if known is None or known.entry != entry:
+            return False
+        there = f"{self._folder}/{path}"
+        try:
+            status = os.lstat(there)
+            is_ours = (status.st_uid, status.st_nlink) == (self._user, 1)
+            is_same = status.st_mode == stat.S_IFREG | entry.mode and known.is_of(status)
+            if is_ours and is_same:
+                os.link(there, place, follow_symlinks=False)
+                return True
+        except OSError:
+            pass  # another file system, or one without links: then it is written anew
+        return False
 
 
 def _stamp(status: os.stat_result) -> tuple[int, int, int]:

@@ -455,14 +455,17 @@ def crash_after(steps: int, act: Callable[[], object]) -> bool:
 
 
 @pytest.mark.parametrize("alone", [0, 32])
-@pytest.mark.parametrize("act", ["create", "restore", "collect"])
+@pytest.mark.parametrize("act", ["create", "restore", "restore with files lent", "collect"])
 def test_a_crash_at_any_step_leaves_the_old_or_the_new(tmp_path, monkeypatch, act, alone):
     """Killed before each call in turn: the folder is one tree or the other, the store is sound."""
     monkeypatch.setattr(contents, "_ALONE", alone)
+    if act == "restore with files lent":
+        monkeypatch.setattr("openry.session.memory._TICK_NS", -(10**9))
     folder = tmp_path / "ws"
     (folder / "deep").mkdir(parents=True)
     (folder / ".openry").mkdir()
     (folder / "deep" / "a").write_text("old")
+    (folder / "same").write_text("in both")
     store = SnapshotStore(tmp_path / "store")
     old = store.create(folder).id
     (folder / "deep" / "a").write_text("new")
@@ -493,6 +496,7 @@ def test_a_crash_at_any_step_leaves_the_old_or_the_new(tmp_path, monkeypatch, ac
             assert any(not store.diff(found, one) for one in (old, new)), steps
             store.restore(new, folder)
             assert (folder / ".openry").is_dir()
+            assert all((folder / name).stat().st_nlink == 1 for name in ("same", "deep/a", "b"))
         steps += 1
     assert 10 < steps < 500
     assert sorted(p.name for p in tmp_path.iterdir()) == ["store", "ws"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -241,6 +242,58 @@ def test_a_damaged_snapshot_changes_nothing(store, workspace, harm):
         store.restore(snapshot.id, workspace)
     assert contents(workspace) == before
     assert sorted(p.name for p in workspace.parent.iterdir()) == ["store", "ws"]
+
+
+@pytest.fixture
+def remembered(monkeypatch):
+    """Files are remembered also when they were written a moment ago."""
+    monkeypatch.setattr("openry.session.memory._TICK_NS", -(10**9))
+
+
+@pytest.mark.usefixtures("remembered")
+def test_a_file_that_nobody_touched_is_taken_over(store, workspace):
+    """Rolled back, it is the same file with one name; what was touched is written anew."""
+    before = contents(workspace)
+    snapshot = store.create(workspace)
+    inodes = {path: path.stat().st_ino for path in workspace.rglob("*") if path.is_file()}
+    changed = workspace / "notes.txt"
+    changed.write_text("other\n")
+    os.utime(changed, ns=(1, 1_234_567_890_123_456_789))
+
+    store.restore(snapshot.id, workspace)
+
+    assert contents(workspace) == before
+    files = [path for path in inodes if not path.is_symlink()]
+    assert [path for path in files if path.stat().st_ino != inodes[path]] == [changed]
+    assert all(path.stat().st_nlink == 1 for path in files)
+
+
+@pytest.mark.usefixtures("remembered")
+def test_a_file_with_another_name_outside_comes_back_as_a_copy(store, workspace, tmp_path):
+    """Whoever writes to it by that name later does not change the workspace."""
+    os.link(workspace / "notes.txt", tmp_path / "outside")
+    snapshot = store.create(workspace)
+    store.restore(snapshot.id, workspace)
+
+    (tmp_path / "outside").write_text("scribble")
+
+    assert (workspace / "notes.txt").read_text() == "hello\n"
+
+
+@pytest.mark.usefixtures("remembered")
+@pytest.mark.parametrize("code", [errno.EXDEV, errno.EPERM, errno.EMLINK])
+def test_where_files_cannot_be_taken_over_they_are_written(store, workspace, monkeypatch, code):
+    """File systems without links have snapshots, too."""
+
+    def link(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    before = contents(workspace)
+    snapshot = store.create(workspace)
+    monkeypatch.setattr(os, "link", link)
+    store.restore(snapshot.id, workspace)
+
+    assert contents(workspace) == before
 
 
 def test_folders_that_may_not_be_written_come_and_go(store, workspace):
