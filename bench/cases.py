@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from bench import engine, hand, service, session
+from bench import beside, engine, hand, service, session
 from bench.measure import BIN, Case, Row, environment, middle, run, timed
 from bench.overflow import overflow
 from bench.policy import decisions
@@ -93,7 +93,7 @@ CASES: dict[str, Case] = {
     "patrol_history": engine.patrol_history,
     "standing_by": engine.standing_by,
     "start_one": engine.start_one,
-    "beside_engines": engine.beside_engines,
+    "beside_engines": beside.beside_engines,
     "models": models,
     "task": task,
     "overflow": overflow,

@@ -9,32 +9,22 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import datetime
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import TypeVar
 
-from bench import peers
-from bench.measure import Row, in_turns, middle, run, timed
+from bench.measure import BIN, Row, environment, in_turns, middle, run, timed
 from openry.config import load_config
 from openry.ledger.db import Ledger
 from openry.ledger.schema import task_state, workflow_instances
 from openry.orchestrator.engine import Engine
 
-T = TypeVar("T")
-BIN = Path(sys.executable).parent
 HISTORY = int(os.environ.get("OPENRY_BENCH_HISTORY", "1000000"))
 _PART = 20_000
-_IDLE_S = 20.0
-
-
-def environment(place: Path) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(place), "OPENRY_HOME": str(place / "home")}
+IDLE_S = 20.0
 
 
 def _workflow(place: Path, name: str, steps: int) -> None:
@@ -164,22 +154,22 @@ def standing_by(place: Path) -> list[Row]:
     program = str(BIN / "openry-orchestrator")
     waiting = subprocess.Popen((program, "run"), cwd=place, env=environment(place))
     try:
-        _until_it_works(place / "home" / "openry.db")
-        before = _cpu_s(waiting.pid)
-        time.sleep(_IDLE_S)
-        used = _cpu_s(waiting.pid) - before
+        until_it_works(place / "home" / "openry.db")
+        before = cpu_s(waiting.pid)
+        time.sleep(IDLE_S)
+        used = cpu_s(waiting.pid) - before
         resident = _resident_mib(waiting.pid)
     finally:
         waiting.send_signal(signal.SIGTERM)
         waiting.wait(30)
-    share = round(100 * used / _IDLE_S, 2)
+    share = round(100 * used / IDLE_S, 2)
     return [
         Row("idle `run`: processor", share, "%", target="<= 1 %", met=share <= 1),
         Row("idle `run`: memory", round(resident), "MiB"),
     ]
 
 
-def _until_it_works(ledger: Path) -> None:
+def until_it_works(ledger: Path) -> None:
     """Until its row among the workers is there: what it costs to begin is not meant."""
     while True:
         time.sleep(0.5)
@@ -188,7 +178,7 @@ def _until_it_works(ledger: Path) -> None:
                 return
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -214,163 +204,3 @@ def start_one(place: Path) -> list[Row]:
             "litellm imported by it", float(loaded == "True"), "", target="0", met=loaded == "False"
         ),
     ]
-
-
-def beside_engines(place: Path) -> list[Row]:
-    """200 chained steps, and 50 instances of 20, beside other engines in the same minutes.
-
-    Every step of every engine is `sh -c` of one `date`; so what is measured is the time from one
-    step's command to the next one's.
-    """
-    found = [each for each in (peers.dagu(), peers.dbos(), peers.prefect()) if each is not None]
-    return [*_chained(place, found), *_parallel(place, found), *_again(place)]
-
-
-def _chained(place: Path, found: Sequence[peers.Peer], steps: int = 200) -> list[Row]:
-    ours = _gap(place / "ours", steps, _ours)
-    rows = [Row(f"{steps} chained steps: from one to the next", ours[0], "ms")]
-    rows.append(Row(f"{steps} chained steps: CPU per step", ours[1], "ms"))
-    limits = {"Dagu": 0.35, "DBOS on SQLite": 1.0}
-    for peer in found:
-        measured = _tried(peer, partial(_gap, place / peer.short, steps, peer))
-        if measured is None:
-            continue
-        gap, cpu = measured
-        limit = limits.get(peer.name)
-        target = f"<= {limit} x" if limit else ""
-        met = ours[0] <= limit * gap if limit else None
-        rows.append(Row("the same", ours[0], "ms", peer.name, gap, target, met))
-        limit = 0.6 if peer.name == "Dagu" else None
-        target, met = ("<= 0.6 x", ours[1] <= 0.6 * cpu) if limit else ("", None)
-        rows.append(Row("the same: CPU per step", ours[1], "ms", peer.name, cpu, target, met))
-    return rows
-
-
-def _tried(peer: peers.Peer, measure: Callable[[], T]) -> T | None:
-    """What a peer took; None, and a line about it, when it could not do it here."""
-    try:
-        return measure()
-    except (SystemExit, AssertionError) as error:
-        print(f"  {peer.name} is left out: {str(error).splitlines()[0][:100]}")
-        return None
-
-
-def _ours_chain(place: Path, steps: int, does: str) -> Sequence[str]:
-    lines = ["name: course", "workspace: shared", "sandbox: none", "command_policy: permissive"]
-    lines += ["sub_steps:"]
-    lines += [f"  - {{id: s{n}, kind: shell, command: '{does}'}}" for n in range(steps)]
-    (place / "course.yaml").write_text("\n".join(lines) + "\n")
-    return (str(BIN / "openry-orchestrator"), "start", "./course.yaml", "--wait", "--json")
-
-
-def _ours_many(place: Path, courses: int, steps: int, does: str) -> Sequence[str]:
-    _ours_chain(place, steps, does)
-    config = load_config(place / "home", env=environment(place))
-    (place / "home").mkdir(mode=0o700)
-    from openry.orchestrator.loader import load
-
-    with Engine(config) as engine:
-        loaded = load(place / "course.yaml")
-        for _ in range(courses):
-            engine.submit(loaded, workspace=place)
-    return (str(BIN / "openry-orchestrator"), "run", "--once", "--workers", "8")
-
-
-_ours = peers.Peer("openry", {}, _ours_chain, _ours_many)
-
-
-def _stamped(place: Path) -> list[int]:
-    """When each step ran, in nanoseconds."""
-    return sorted(map(int, (place / "times").read_text().split()))
-
-
-def _prepared(place: Path, peer: peers.Peer) -> tuple[dict[str, str], str]:
-    place.mkdir()
-    more = {"DAGU_HOME": str(place / "dagu"), "PREFECT_HOME": str(place / "prefect")}
-    return {**environment(place), **more, **peer.env}, peers.STAMP.format(times=place / "times")
-
-
-def _gap(place: Path, steps: int, peer: peers.Peer) -> tuple[float, float]:
-    """Median milliseconds from one step's command to the next one's, and processor time a step."""
-    env, does = _prepared(place, peer)
-    spent = run(peer.chain(place, steps, does), cwd=place, env=env)
-    times = _stamped(place)
-    assert len(times) == steps, f"{peer.name}: {len(times)} of {steps} steps ran"
-    gap = median((after - before) / 1e6 for before, after in pairwise(times))
-    return round(gap, 2), round(spent.cpu_ms / steps, 2)
-
-
-def _parallel(
-    place: Path, found: Sequence[peers.Peer], courses: int = 50, steps: int = 20
-) -> list[Row]:
-    what = f"{courses} instances x {steps} steps, 8 slots: steps a second"
-    ours = _rate(place / "ours-many", courses, steps, _ours)
-    loop = _loop_rate(place / "bare", courses * steps)
-    rows = [Row(what, ours, "/s", "a bare loop, 8 threads", loop, ">= 0.35 x", ours >= 0.35 * loop)]
-    limits = {"Dagu": 2.5, "DBOS on SQLite": 1.3, "Prefect": 6.0}
-    for peer in found:
-        folder = place / f"{peer.short}-many"
-        theirs = _tried(peer, partial(_rate, folder, courses, steps, peer))
-        if theirs is None:
-            continue
-        limit = limits[peer.name]
-        met = ours >= limit * theirs
-        rows.append(Row("the same", ours, "/s", peer.name, theirs, f">= {limit} x", met))
-    return rows
-
-
-def _rate(place: Path, courses: int, steps: int, peer: peers.Peer) -> float:
-    """Steps a second from the first to the last; how long it took to begin does not count."""
-    env, does = _prepared(place, peer)
-    run(peer.many(place, courses, steps, does), cwd=place, env=env)
-    times = _stamped(place)
-    assert len(times) == courses * steps, f"{peer.name}: {len(times)} steps ran"
-    return round(len(times) * 1e9 / (times[-1] - times[0]), 1)
-
-
-def _loop_rate(place: Path, steps: int) -> float:
-    place.mkdir()
-    argv = ("sh", "-c", peers.STAMP.format(times=place / "times"))
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: subprocess.run(argv, check=True), range(steps)))
-    times = _stamped(place)
-    return round(len(times) * 1e9 / (times[-1] - times[0]), 1)
-
-
-def _again(place: Path) -> list[Row]:
-    """Kill -9 while a step sleeps, then start once more: until that step's command runs again."""
-    ours, theirs = [], []
-    for turn in range(3):
-        ours.append(_restart(place / f"again-{turn}", _ours, None))
-        if (peer := peers.dbos()) is not None:
-            theirs.append(_restart(place / f"dbos-again-{turn}", peer, peers.dbos_again))
-    mine = middle(ours)
-    if not theirs:
-        return [Row("kill -9 and restart: the step runs again after", mine, "s")]
-    other = middle(theirs)
-    about = ("DBOS on SQLite", other, "<= 1.2 x", mine <= 1.2 * other)
-    return [Row("kill -9 and restart: the step runs again after", mine, "s", *about)]
-
-
-def _restart(
-    place: Path, peer: peers.Peer, again: Callable[[Path, str], Sequence[str]] | None
-) -> float:
-    env, stamp = _prepared(place, peer)
-    does = f"{stamp}; test $(wc -l < {place / 'times'}) -gt 1 || sleep 60"
-    argv = peer.chain(place, 1, does)
-    first = subprocess.Popen(argv, cwd=place, env=env, stdout=subprocess.DEVNULL)
-    _until_stamped(place, 1)
-    first.kill()
-    first.wait()
-    began = time.time_ns()
-    argv = again(place, does) if again else (str(BIN / "openry-orchestrator"), "run", "--once")
-    run(argv, cwd=place, env=env)
-    return round((_stamped(place)[1] - began) / 1e9, 2)
-
-
-def _until_stamped(place: Path, times: int) -> None:
-    until = time.monotonic() + 60
-    while not (place / "times").exists() or len(_stamped(place)) < times:
-        if time.monotonic() > until:
-            raise SystemExit("bench: the first step did not begin")
-        time.sleep(0.01)

@@ -96,6 +96,30 @@ def peak_mib(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> float
     return int(run(lean, cwd=cwd, env=env).output) / _PER_MIB
 
 
+def tree(pid: int) -> list[int]:
+    """A process and all below it, those of them that are there."""
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:  # it ended meanwhile
+            continue
+        parents[int(entry.parent.name)] = int(fields[1])
+    members = [pid]
+    for member in members:
+        members += [child for child, parent in parents.items() if parent == member]
+    return members
+
+
+def pss_mib(pid: int) -> float:
+    """A process's part of the memory: its own pages, and its share of those it shares."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
 def in_turns(times: int, *calls: Callable[[], Any]) -> list[list[Any]]:
     """What each call returned, over `times` rounds in which all take turns; one warm-up round."""
     for call in calls:

@@ -68,6 +68,7 @@ def course(steps, command):
 if kind == "chain":
     course(int(sys.argv[4]), command)
 else:
+    course(0, command)  # eight at once would each wait for a server of their own
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: course(int(sys.argv[5]), command), range(int(sys.argv[4]))))
 """
