@@ -4,8 +4,12 @@ A suite is a JSONL file: `id`, `task`, `files` (the folder), `accept` (what the 
 `expect` (hidden; compared after folding white space), or `everyday`, our own: each kind of task
 makes an instance of a seed, and where nothing can be done nothing may be delivered.
 
-Arms are never mixed in one row: `full` is the loop, `draft` its first draft left as it is,
-`single_shot` and `best_of_12` the same small model writing shell commands freely through the hand.
+Arms are never mixed in one row. `full` is the loop, `draft` its first draft left as it is; two more
+take away its gates (`without_gates`: only the whole run decides; `always_accept`: nothing does) and
+two its soft checks (`soft_off`) or the doubt about them (`soft_hard`). Three let the same small
+model write shell commands freely through the hand: `single_shot`, `blind_retry` (until one ends
+with status 0) and `best_of_12` (until the checker is content; it asks what the loop asks). `human`
+is what a person who knows the shell would write.
 """
 
 from __future__ import annotations
@@ -15,102 +19,52 @@ import io
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from loop import start
+from loop.acceptance import settle
+from loop.apply import dump
+from loop.bench_tables import Mark, Outcome, Score, row
+from loop.freehand import Tries, cpu_s
 from loop.kit import Kit
 from loop.order import Order
 from loop.suites.making import Wanted
 from loop.values import RuleData
+from loop.variant import USUAL, Variant
 from openry.clock import monotonic
 from openry.errors import BadFileError, OpenRYError, UsageError
 
-ARMS = ("full", "draft", "single_shot", "best_of_12")
-_BEST_OF = 12
+if TYPE_CHECKING:
+    from loop.session import Session
+
+#: Rounds and variant of the arms that are the loop.
+_LOOPS: Mapping[str, tuple[int, Variant]] = {
+    "full": (8, USUAL),
+    "draft": (0, USUAL),
+    "without_gates": (8, Variant(gates="none")),
+    "always_accept": (8, Variant(gates="accept")),
+    "soft_off": (8, Variant(soft="off")),
+    "soft_hard": (8, Variant(soft="hard")),
+}
+#: Most tries of the arms in which a model writes commands.
+_SHELLS = {"single_shot": 1, "blind_retry": 12, "best_of_12": 12}
+ARMS = (*_LOOPS, *_SHELLS, "human")
 #: The name of our own suite.
 OWN = "everyday"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One task of a suite."""
+    """One task of a suite. `by_hand` is what a person would type; empty when nobody wrote it."""
 
     id: str
     task: str
     files: Mapping[str, str]
     accept: tuple[RuleData, ...]
     expect: Mapping[str, Wanted]
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """How one arm did on one task. `wrong` shows the first difference; empty when right."""
-
-    id: str
-    arm: str
-    right: bool
-    outcome: str
-    strength: str = ""
-    rounds: int = 0
-    edits: int = 0
-    calls: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    wrong: str = ""
-    task: str = ""
-
-    @property
-    def silent_wrong(self) -> bool:
-        """Said to be done, and wrong."""
-        return self.outcome == "converged" and not self.right
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """One arm over the whole suite. `strong_right` counts right results reported as strong."""
-
-    arm: str
-    tasks: int
-    right: int
-    converged: int
-    silent_wrong: int
-    strong_right: int
-    strong_wrong: int
-    tokens: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """All scores of a run of a suite."""
-
-    suite: str
-    scores: tuple[Score, ...]
-
-    def totals(self) -> tuple[Totals, ...]:
-        """One line an arm, in the order they ran."""
-        arms = dict.fromkeys(score.arm for score in self.scores)
-        return tuple(_totals(arm, [s for s in self.scores if s.arm == arm]) for arm in arms)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "suite": self.suite,
-            "totals": [asdict(total) for total in self.totals()],
-            "scores": [asdict(score) for score in self.scores],
-            "schema_version": 1,
-        }
-
-    def to_text(self) -> str:
-        """The table that a person reads."""
-        columns = ("outcome", "strength", "rounds", "s")
-        head = "{:<8} {:<12} {:<6} {:<14} {:<9} {:>6} {:>6}".format("task", "arm", "", *columns)
-        lines = [head, "-" * len(head)]
-        lines += [_row(score) for score in self.scores]
-        lines.append("")
-        lines += [_total_row(total) for total in self.totals()]
-        return "\n".join(lines)
+    by_hand: str = ""
 
 
 def read_suite(path: Path) -> tuple[Case, ...]:
@@ -138,6 +92,7 @@ def read_suite(path: Path) -> tuple[Case, ...]:
                     data.get("files", {}),
                     tuple(data.get("accept", ())),
                     data["expect"],
+                    str(data.get("by_hand", "")),
                 )
             )
         except (ValueError, TypeError) as error:
@@ -152,10 +107,18 @@ def read_suite(path: Path) -> tuple[Case, ...]:
 def own_suite(seeds: int = 1) -> tuple[Case, ...]:
     """The instances of every kind of our own suite, one a seed, from 1 to `seeds`."""
     from loop.suites import KINDS
+    from loop.suites.by_hand import command
 
     made = ((kind, seed, kind.instance(seed)) for seed in range(1, seeds + 1) for kind in KINDS)
     return tuple(
-        Case(f"{kind.name}/{seed}", task.said, task.files, (), task.want)
+        Case(
+            f"{kind.name}/{seed}",
+            task.said,
+            task.files,
+            (),
+            task.want,
+            command(kind.name, task.said),
+        )
         for kind, seed, task in made
     )
 
@@ -174,48 +137,55 @@ def run(
     Raises:
         UsageError: An arm is unknown, or the suite cannot be read.
     """
+    arms = ARMS if "all" in arms else arms
     unknown = [arm for arm in arms if arm not in ARMS]
     if unknown:
-        raise UsageError(f"unknown arm `{unknown[0]}`: choose among {', '.join(ARMS)}")
+        raise UsageError(f"unknown arm `{unknown[0]}`: choose among all, {', '.join(ARMS)}")
     own = suite == OWN and not Path(suite).exists()
     cases = (own_suite(seeds) if own else read_suite(Path(suite)))[:limit]
     scores = []
-    for arm in arms:
-        for case in cases:
-            scores.append(score(kit, case, arm))
+    for case in cases:
+        for one in scores_of(kit, case, arms):
+            scores.append(one)
             if tell is not None:
-                tell(_row(scores[-1]))
-    return Outcome(suite, tuple(scores))
+                tell(row(one))
+    order = {arm: place for place, arm in enumerate(arms)}
+    return Outcome(suite, tuple(sorted(scores, key=lambda one: order[one.arm])))
+
+
+def scores_of(kit: Kit, case: Case, arms: Sequence[str]) -> list[Score]:
+    """How each arm does on one case."""
+    with _folder(case) as place:
+        tries = _tries(kit, case, Path(place)) if set(arms) & set(_SHELLS) else None
+        return [
+            _shell(case, arm, tries) if tries and arm in _SHELLS else score(kit, case, arm)
+            for arm in arms
+        ]
 
 
 def score(kit: Kit, case: Case, arm: str) -> Score:
-    """Run one case in a fresh folder and compare what is there afterwards with `expect`."""
-    with tempfile.TemporaryDirectory(prefix="openry-bench-") as place:
+    """Run one case through the loop, or by hand, in a fresh folder; look what is there then."""
+    with _folder(case) as place:
         folder = Path(place)
-        for name, content in case.files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, "utf-8")
-        began = monotonic()
+        began, cpu = monotonic(), cpu_s()
         try:
             scored = (
-                _loop(kit, case, arm, folder)
-                if arm in ("full", "draft")
-                else _shell(kit, case, _BEST_OF if arm == "best_of_12" else 1, folder, arm)
+                _by_hand(kit, case, folder) if arm == "human" else _loop(kit, case, arm, folder)
             )
         except OpenRYError as error:
             scored = Score(case.id, arm, right=False, outcome="unusable", wrong=str(error))
-        wrong = first_difference(case.expect, folder)
-        if not case.expect:
-            new = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.*"))
-            new = [name for name in new if name not in case.files]
-            wrong = f"{new[0]} was made, and nothing should be" if new else ""
+        used = round(monotonic() - began, 2), round(cpu_s() - cpu, 2)
+        wrong = _wrong(case, folder)
+        last = Mark(not wrong, scored.tokens, used[0])
         return replace(
             scored,
+            arm=arm,
             right=not wrong,
             wrong=scored.wrong or wrong,
-            seconds=round(monotonic() - began, 2),
+            seconds=used[0],
+            cpu_s=used[1],
             task=case.task,
+            marks=(*scored.marks[:-1], last),
         )
 
 
@@ -229,6 +199,15 @@ def first_difference(expect: Mapping[str, Wanted], folder: Path) -> str:
         if not _is_wanted(there, wanted):
             return f"{name}: got {_folded(there)[:80]!r}, wanted {_folded(str(wanted))[:80]!r}"
     return ""
+
+
+def _wrong(case: Case, folder: Path) -> str:
+    """How a folder differs from what is right; empty when it does not."""
+    if case.expect:
+        return first_difference(case.expect, folder)
+    new = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.*"))
+    new = [name for name in new if name not in case.files]
+    return f"{new[0]} was made, and nothing should be" if new else ""
 
 
 def _is_wanted(there: str, wanted: Wanted) -> bool:
@@ -249,65 +228,106 @@ def _folded(text: str) -> str:
     return " ".join(text.split())
 
 
+def _folder(case: Case) -> tempfile.TemporaryDirectory[str]:
+    """A throw-away folder with the case's files."""
+    made = tempfile.TemporaryDirectory(prefix="openry-bench-")
+    for name, content in case.files.items():
+        path = Path(made.name, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, "utf-8")
+    return made
+
+
 def _loop(kit: Kit, case: Case, arm: str, folder: Path) -> Score:
-    config = kit.config
+    rounds, variant = _LOOPS[arm]
+    return _scored(kit, case, _session(kit, case, folder, rounds, variant))
+
+
+def _by_hand(kit: Kit, case: Case, folder: Path) -> Score:
+    """A person's command as a workflow of one step; without one the person declines."""
+    if not case.by_hand:
+        return Score(case.id, "human", right=False, outcome="needs_human")
+    step = {"id": "by_hand", "kind": "shell", "command": case.by_hand}
+    source = dump({"name": "by-hand", "sub_steps": [step]})
+    return _scored(kit, case, _session(kit, case, folder, 0, USUAL, source))
+
+
+def _session(
+    kit: Kit, case: Case, folder: Path, rounds: int, variant: Variant, source: str = ""
+) -> Session:
     order = Order(
         case.task,
         str(folder),
-        planner=config.planner_model,
-        model=config.model,
-        rounds=8 if arm == "full" else 0,
+        planner=kit.config.planner_model,
+        model=kit.config.model,
+        rounds=rounds,
         accept=case.accept,
+        source=source,
+        source_file="by-hand.yaml" if source else "",
     )
-    finished = start.new(kit, order, emit=lambda event, data: None).run()
+    return start.new(kit, order, emit=lambda event, data: None, variant=variant)
+
+
+def _scored(kit: Kit, case: Case, session: Session) -> Score:
+    finished = session.run()
+    marks = []
+    tokens, seconds = 0, 0.0
+    history = session.journal.history()
+    for each in history.rounds if history else ():
+        tokens, seconds = tokens + each.tokens, seconds + each.seconds
+        right = False
+        if each.trial.acceptable and case.expect:
+            with kit.open_copy(each.trial.after, session.folder) as copy:
+                right = not _wrong(case, copy)
+        marks.append(Mark(right, tokens, round(seconds, 3)))
     return Score(
         case.id,
-        arm,
+        "",
         right=False,
         outcome=finished.outcome,
         strength=finished.acceptance_strength,
         rounds=finished.rounds,
         edits=finished.edits,
+        calls=session.calls,
         tokens=finished.tokens,
+        marks=tuple(marks),
     )
 
 
-def _shell(kit: Kit, case: Case, tries: int, folder: Path, arm: str) -> Score:
-    from loop import freehand
+def _tries(kit: Kit, case: Case, folder: Path) -> Tries:
+    """A model's free tries, and a checker that asks what the loop would ask."""
+    rules = case.accept
+    if not rules:
+        survey = kit.survey(folder)
+        rules = settle(kit.reader.read(case.task, survey), ()).hard
+    return Tries(kit, case.task, rules, folder, lambda copy: _wrong(case, copy))
 
-    done = freehand.attempt(kit, case.task, case.accept, folder, tries)
-    outcome = "converged" if done.accepted else "not_converged"
-    return Score(case.id, arm, right=False, outcome=outcome, calls=done.calls, tokens=done.tokens)
 
-
-def _totals(arm: str, scores: Sequence[Score]) -> Totals:
-    strong = [score for score in scores if score.strength == "strong"]
-    return Totals(
+def _shell(case: Case, arm: str, tries: Tries) -> Score:
+    marks: list[Mark] = []
+    done, wrong = False, ""
+    tokens, seconds, cpu = 0, 0.0, 0.0
+    try:
+        for each in tries.up_to(_SHELLS[arm]):
+            tokens, seconds, cpu = tokens + each.tokens, seconds + each.seconds, cpu + each.cpu_s
+            marks.append(Mark(not each.wrong, tokens, round(seconds, 3)))
+            done, wrong = each.accepted if arm == "best_of_12" else each.ran, each.wrong
+            if done:
+                break
+    except OpenRYError as error:
+        return Score(case.id, arm, right=False, outcome="unusable", wrong=str(error))
+    last = marks[-1]
+    return Score(
+        case.id,
         arm,
-        tasks=len(scores),
-        right=sum(score.right for score in scores),
-        converged=sum(score.outcome == "converged" for score in scores),
-        silent_wrong=sum(score.silent_wrong for score in scores),
-        strong_right=sum(score.right for score in strong),
-        strong_wrong=sum(score.silent_wrong for score in strong),
-        tokens=sum(score.tokens for score in scores),
-        seconds=round(sum(score.seconds for score in scores), 1),
-    )
-
-
-def _row(score: Score) -> str:
-    verdict = "right" if score.right else "wrong"
-    why = f"  {score.wrong}" if score.wrong else ""
-    return (
-        f"{score.id:<8} {score.arm:<12} {verdict:<6} {score.outcome:<14} {score.strength:<9} "
-        f"{score.rounds:>6} {score.seconds:>6.1f}{why}"
-    ).rstrip()
-
-
-def _total_row(total: Totals) -> str:
-    return (
-        f"{total.arm}: {total.right} of {total.tasks} right, {total.converged} converged, "
-        f"{total.silent_wrong} silently wrong, {total.strong_right} of {total.right} right ones "
-        f"strong, {total.strong_wrong} strong and wrong, {total.tokens} tokens, "
-        f"{total.seconds:.1f} s"
+        right=last.right,
+        outcome="converged" if done else "not_converged",
+        rounds=len(marks) - 1,
+        calls=len(marks),
+        tokens=tokens,
+        seconds=round(seconds, 2),
+        cpu_s=round(cpu, 2),
+        wrong=wrong,
+        task=case.task,
+        marks=tuple(marks),
     )

@@ -347,7 +347,7 @@ def bench(
     ] = 1,
     arm: Annotated[
         list[str] | None,
-        typer.Option(help="full, draft, single_shot or best_of_12; may be repeated."),
+        typer.Option(help="full, draft, single_shot, best_of_12 … or all; may be repeated."),
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first N tasks.")] = None,
     gates: Annotated[
@@ -378,6 +378,8 @@ def bench(
             raise typer.Exit(_self_test(kit, as_json=as_json))
         arms = tuple(arm or ["full"])
         outcome = suite_runner.run(kit, suite, arms, limit=limit, seeds=seeds, tell=tell)
+        if html is not None:
+            start.write_page(outcome.to_html(), html)
         if as_json:
             print(json.dumps(outcome.to_json(), ensure_ascii=False))
         else:

@@ -1,20 +1,21 @@
 """The comparison: a small model writes shell commands freely, and the hand runs them.
 
-Nothing of the loop helps it: no capabilities, no diagnosis, no edits. Each try begins in a fresh
-copy of the folder; the first whose result the person's rules accept is kept.
+Nothing of the loop helps it: no capabilities, no diagnosis, no edits.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from loop.kit import Kit
 from loop.values import RuleData
+from openry.clock import monotonic
 from openry.forwarder import Hand
 from openry.llm import ChatRequest, Message, assistant, open_model, system, user
 from openry.models import Command, RunContext, SandboxSpec
@@ -38,44 +39,89 @@ _HEAD_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What came of it: whether the rules accepted a try, and what all tries cost."""
+class Try:
+    """One command that the model wrote, and what came of it.
 
-    accepted: bool
-    calls: int
-    tokens: int
-
-
-def attempt(kit: Kit, task: str, accept: Sequence[RuleData], folder: Path, tries: int) -> Done:
-    """Let the configured model try up to `tries` times; `folder` is left as the kept try made it.
-
-    The first answer is greedy, the others are drawn at temperature 0.8. Without an accepted try
-    the last one stands.
+    Attributes:
+        ran: It ended with status 0.
+        accepted: The checker accepts what it left.
+        wrong: How that differs from the right result, which only the benchmark knows.
+        cpu_s: Processor seconds of model and command.
     """
-    model = open_model(kit.config.model, config=kit.config)
-    rules, _ = parse_rules(list(accept))
-    tokens = 0
-    with tempfile.TemporaryDirectory(prefix="openry-free-") as place:
-        before = Path(place) / "before"
-        shutil.copytree(folder, before, symlinks=True)
-        for number in range(tries):
-            reply = model.complete(
-                ChatRequest(
-                    (system(_SYSTEM), *_shots(), user(_question(task, before))),
-                    max_tokens=_MAX_TOKENS,
-                    temperature=0.8 if number else 0.0,
-                    seed=number,
-                    attempt=number,
-                )
+
+    ran: bool
+    accepted: bool
+    wrong: str
+    tokens: int
+    seconds: float
+    cpu_s: float
+
+
+class Tries:
+    """The tries of one task, each made when first asked for, so that arms can share them.
+
+    The first answer is greedy, the others are drawn at temperature 0.8; each try begins in the
+    folder as it was.
+
+    Args:
+        rules: What the checker asks for.
+        judge: Says how the folder differs from the right result.
+    """
+
+    def __init__(
+        self,
+        kit: Kit,
+        task: str,
+        rules: Sequence[RuleData],
+        folder: Path,
+        judge: Callable[[Path], str],
+    ) -> None:
+        self._kit = kit
+        self._model = open_model(kit.config.model, config=kit.config)
+        self._rules, _ = parse_rules(list(rules))
+        self._judge = judge
+        self._folder = folder
+        self._question = _question(task, folder)
+        self._made: list[Try] = []
+
+    def up_to(self, most: int) -> Iterator[Try]:
+        """The tries from the first on."""
+        for number in range(most):
+            if number == len(self._made):
+                self._made.append(self._make(number))
+            yield self._made[number]
+
+    def _make(self, number: int) -> Try:
+        began, cpu = monotonic(), cpu_s()
+        reply = self._model.complete(
+            ChatRequest(
+                (system(_SYSTEM), *_shots(), user(self._question)),
+                max_tokens=_MAX_TOKENS,
+                temperature=0.8 if number else 0.0,
+                seed=number,
+                attempt=number,
             )
-            tokens += reply.tokens
-            _put_back(before, folder)
-            hand = Hand(kit.fast, _context(folder), kit.config)
-            hand.forward(Command(text=command_in(reply.text), timeout_s=_TIMEOUT_S))
-            verdicts = check_rules(rules, workspace=folder, payload={}, run=hand.forward)
-            if all(verdict.passed for verdict in verdicts):
-                return Done(accepted=True, calls=number + 1, tokens=tokens)
-    return Done(accepted=False, calls=tries, tokens=tokens)
+        )
+        with tempfile.TemporaryDirectory(prefix="openry-free-") as place:
+            folder = Path(place) / "copy"
+            shutil.copytree(self._folder, folder, symlinks=True)
+            hand = Hand(self._kit.fast, _context(folder), self._kit.config)
+            done = hand.forward(Command(text=command_in(reply.text), timeout_s=_TIMEOUT_S))
+            verdicts = check_rules(self._rules, workspace=folder, payload={}, run=hand.forward)
+            return Try(
+                done.ok,
+                all(verdict.passed for verdict in verdicts),
+                self._judge(folder),
+                reply.tokens,
+                monotonic() - began,
+                cpu_s() - cpu,
+            )
+
+
+def cpu_s() -> float:
+    """Processor seconds of this process and of those that it waited for."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def command_in(text: str) -> str:
@@ -113,9 +159,3 @@ def _question(task: str, folder: Path) -> str:
 def _context(folder: Path) -> RunContext:
     sandbox = SandboxSpec(backend="auto", write=(str(folder),))
     return RunContext(workspace=str(folder), sandbox=sandbox)
-
-
-def _put_back(before: Path, folder: Path) -> None:
-    for entry in folder.iterdir():
-        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-    shutil.copytree(before, folder, symlinks=True, dirs_exist_ok=True)

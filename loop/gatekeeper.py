@@ -21,6 +21,9 @@ from loop.work import Runner, Work
 class Gatekeeper:
     """G0 to G4, and the whole run that decides; certification and pruning come later."""
 
+    #: Whether the first proposal that passes is taken, though another may be better still.
+    takes_first = False
+
     def __init__(self, work: Work, runner: Runner) -> None:
         self.work = work
         self.runner = runner

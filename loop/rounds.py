@@ -57,6 +57,7 @@ class Rounds:
         *,
         spent: Callable[[], tuple[int, float]] = lambda: (0, 0.0),
         clock: Monotonic = monotonic,
+        keeper: Callable[[Work, Runner], Gatekeeper] = Gatekeeper,
     ) -> None:
         self.work = work
         self.runner = runner
@@ -64,7 +65,7 @@ class Rounds:
         self.emit = emit
         self.spent = spent
         self.clock = clock
-        self.gatekeeper = Gatekeeper(work, runner)
+        self.gatekeeper = keeper(work, runner)
 
     def draft(self, text: str) -> Round:
         """Round 0: run the draft and write it down."""
@@ -291,7 +292,9 @@ class Rounds:
                 proposal, current.trial, current.text, text, history
             )
         passed = all(gate.passed for gate in found)
-        verdict, reason = _verdict(proposal, passed, trial, found)
+        verdict, reason = _verdict(
+            proposal, passed, trial, found, takes_first=self.gatekeeper.takes_first
+        )
         return Attempt(
             number,
             position,
@@ -340,7 +343,12 @@ class Rounds:
 
 
 def _verdict(
-    proposal: Proposal, passed: bool, trial: Trial | None, found: Sequence[Gate]
+    proposal: Proposal,
+    passed: bool,
+    trial: Trial | None,
+    found: Sequence[Gate],
+    *,
+    takes_first: bool,
 ) -> tuple[str, str]:
     """(verdict, reason). Another reading that leaves a soft rule open waits for a better one."""
     if not passed:
@@ -348,7 +356,7 @@ def _verdict(
     if proposal.needs_person:
         return "waiting", "only a person may accept it"
     assert trial is not None
-    if trial.satisfied or not proposal.origin.startswith("candidate:"):
+    if takes_first or trial.satisfied or not proposal.origin.startswith("candidate:"):
         return "accepted", found[-1].note
     return "rejected", "better, but not all that the wording suggests; others are tried first"
 

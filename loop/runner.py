@@ -63,6 +63,7 @@ class EngineRunner:
         base: Snapshot of the folder that every run begins with.
         work: Folder for the copies; nothing in it outlives a run.
         wanted: What a second reading of the task computes; judged as soft rules.
+        strict: Whether they are hard ones instead.
         note_instance: Told of an instance before it runs, so that a killed one can be found.
     """
 
@@ -79,6 +80,7 @@ class EngineRunner:
         on_step: Callable[[Mapping[str, Any]], None],
         should_stop: Callable[[], bool],
         note_instance: Callable[[str], None] = lambda instance_id: None,
+        strict: bool = False,
     ) -> None:
         self.kit = kit
         self.session_id = session_id
@@ -87,6 +89,7 @@ class EngineRunner:
         self.work = work
         self.models = models
         self.wanted = wanted
+        self.strict = strict
         self._on_step = on_step
         self._should_stop = should_stop
         self._note_instance = note_instance
@@ -124,8 +127,8 @@ class EngineRunner:
             text=text,
             state=outcome.state,
             steps=(*self._steps(outcome, after), *_not_reached(workflow, outcome)),
-            hard=tuple(hard),
-            soft=(*soft, *second),
+            hard=(*hard, *(second if self.strict else ())),
+            soft=(*soft, *(() if self.strict else second)),
             instance_id=outcome.instance_id,
             before=self.base,
             after=after,

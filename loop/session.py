@@ -34,6 +34,7 @@ from loop.scope import declared_results, is_result, made_results
 from loop.second import rules_of
 from loop.understanding import Understood, seal, understand, unsealed
 from loop.values import Strength
+from loop.variant import USUAL, Variant
 from loop.work import Emit, Work
 from openry.clock import monotonic
 from openry.errors import BudgetError, ModelError, OpenRYError, UsageError, WorkspaceChangedError
@@ -52,6 +53,7 @@ class Session:
         emit: Told of every phase, for the live view and `--json`.
         ask: Asked before the first run when a person is there.
         should_stop: True once somebody wants it to stop.
+        variant: How it differs from the session that people get.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Session:
         ask: Ask | None = None,
         should_stop: Callable[[], bool] = lambda: False,
         journal: Journal | None = None,
+        variant: Variant = USUAL,
     ) -> None:
         self.kit = kit
         self.order = order
@@ -71,12 +74,18 @@ class Session:
         self.emit = emit
         self.ask = ask
         self.should_stop = should_stop
+        self.variant = variant
         self.journal = journal or Journal(kit.ledger, session_id)
         self.folder = kit.config.home / "loops" / session_id
         self._base = self.folder / "base"
         self._began = monotonic()
         self._earlier_s = 0.0
         self._models = kit.models(order, session_id)
+
+    @property
+    def calls(self) -> int:
+        """How often a model was asked."""
+        return self._models.budget.spent.calls
 
     # --- from the order to the outcome ------------------------------------------------------
 
@@ -139,7 +148,9 @@ class Session:
         self.kit.store.restore(snapshot, self._base)
         sealed = unsealed(history.session) if history else None
         made = made_before(self.kit.ledger, self.order)
-        understood = understand(self.kit, self.order, self._base, sealed, made)
+        understood = self.variant.understood(
+            understand(self.kit, self.order, self._base, sealed, made)
+        )
         if history is None:
             self._begin(understood, snapshot)
         else:
@@ -152,7 +163,14 @@ class Session:
         with closing(self._runner(understood, snapshot)) as runner:
             runner.clear()
             self._end_killed(runner)
-            rounds = Rounds(work, runner, self.journal, self.emit, spent=self._models.spent)
+            rounds = Rounds(
+                work,
+                runner,
+                self.journal,
+                self.emit,
+                spent=self._models.spent,
+                keeper=self.variant.gatekeeper,
+            )
             if not self._known().rounds:
                 rounds.draft(drafted.text)
             stop = rounds.go(self._known())
@@ -208,6 +226,7 @@ class Session:
             on_step=lambda event: self.emit("step", event),
             should_stop=lambda: self.should_stop() or self._time_is_over(),
             note_instance=lambda instance: self.journal.note(data={"instance": instance}),
+            strict=self.variant.soft == "hard",
         )
 
     def _end_killed(self, runner: EngineRunner) -> None:
@@ -219,10 +238,11 @@ class Session:
     def _work(self, understood: Understood, drafted: Drafted, drafter: Drafter) -> Work:
         order = self.order
         structured = order.strategy == STRUCTURED
+        second, strict = rules_of(understood.wanted), self.variant.soft == "hard"
         return Work(
             task=order.task,
-            hard=understood.acceptance.hard,
-            soft=(*understood.acceptance.soft, *rules_of(understood.wanted)),
+            hard=(*understood.acceptance.hard, *(second if strict else ())),
+            soft=(*understood.acceptance.soft, *(() if strict else second)),
             soft_counts=not order.source or understood.acceptance.origin == "derived",
             survey=understood.survey,
             registry=self.kit.registry,
@@ -265,7 +285,7 @@ class Session:
                 return self._finish("needs_human", "made_up", sentence)
         delivery = self._delivery(trial, text, work)
         found = self._strength(stop, understood, delivery, runner)
-        if found.disputed and work.soft_counts:
+        if found.disputed and work.soft_counts and self.variant.soft != "off":
             sentence = f"nothing was delivered: {found.disputed}; say it in other words"
             return self._finish("needs_human", "contradiction", sentence)
         if self.order.require_strong and not found.strong:

@@ -24,6 +24,7 @@ from loop.reviewing import Reviewed, carry_out
 from loop.session import Ask, Session
 from loop.shelf import place_for
 from loop.templates import Template
+from loop.variant import USUAL, Variant
 from loop.work import Emit
 from openry.config import Config, load_config
 from openry.errors import BadFileError, NotFoundError, UsageError
@@ -85,6 +86,7 @@ def new(
     emit: Emit,
     ask: Ask | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    variant: Variant = USUAL,
 ) -> Session:
     """A new session for `order`; `run()` it.
 
@@ -97,7 +99,9 @@ def new(
     if order.name:
         place_for(kit.config.home / "workflows", order.name, chosen=True)
     kit.models(order, "").check()
-    return Session(kit, order, new_id(), emit=emit, ask=ask, should_stop=should_stop)
+    return Session(
+        kit, order, new_id(), emit=emit, ask=ask, should_stop=should_stop, variant=variant
+    )
 
 
 def resume(

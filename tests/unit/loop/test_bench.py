@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 
-from loop.bench import Outcome, Score, first_difference, own_suite, read_suite
-from loop.freehand import command_in
+from loop import bench
+from loop.bench import ARMS, first_difference, own_suite, read_suite
+from loop.bench_figures import all_of, bootstrap, share
+from loop.bench_tables import Mark, Outcome, Score
+from loop.freehand import Try, command_in
 from loop.suites import KINDS
+from loop.suites.by_hand import BY_HAND, command
 from openry.errors import BadFileError, UsageError
 
 CASE = {"id": "a", "task": "t", "files": {"x": "1"}, "accept": [], "expect": {"y": "1"}}
@@ -65,6 +70,109 @@ def test_totals_count_what_was_silently_wrong():
 
     assert (total.right, total.converged, total.silent_wrong) == (2, 4, 2)
     assert (total.strong_right, total.strong_wrong) == (1, 1)
+
+
+def test_an_interval_is_as_wide_as_the_tasks_are_few():
+    """Instances of one task are drawn together: a hundred of them are no hundred tasks."""
+    few = {"a": [1.0] * 50, "b": [0.0] * 50}
+    many = {str(n): [float(n % 2)] for n in range(100)}
+
+    assert bootstrap(few, share) == (0.0, 1.0)
+    low, high = bootstrap(many, share)
+    assert 0.35 < low < 0.5 < high < 0.65
+    assert bootstrap(many, share) == (low, high), "a seed fixes the draws"
+
+
+def test_all_five_runs_must_pass():
+    """pass^5 forgives no run of a task."""
+    assert all_of(5)([[1.0] * 5, [1.0] * 4 + [0.0]]) == 0.5
+
+
+def test_pass_hat_needs_five_instances_of_each():
+    """Where a task has fewer, nothing is claimed."""
+    one = tuple(Score(f"a/{n}", "full", True, "converged") for n in range(5))
+
+    (five,) = Outcome("s", one).totals()
+    (four,) = Outcome("s", one[:4]).totals()
+
+    assert (five.all_five, four.all_five) == (1.0, None)
+
+
+def test_at_equal_cost_counts_only_what_was_done_in_time():
+    """An arm that takes longer than the loop on a task is cut off there."""
+    scores = (
+        Score("a", "full", True, "converged", cpu_s=1.0),
+        Score("b", "full", False, "converged", cpu_s=1.0),
+        Score("a", "human", True, "converged", cpu_s=2.0),
+        Score("b", "human", True, "converged", cpu_s=0.5),
+    )
+
+    full, human = Outcome("s", scores).totals()
+
+    assert (full.at_equal_cost, human.at_equal_cost, human.share) == (0.5, 0.5, 1.0)
+
+
+class Told:
+    """Tries that were written down beforehand."""
+
+    def __init__(self, *tries: Try) -> None:
+        self.tries = tries
+
+    def up_to(self, most):
+        return iter(self.tries[:most])
+
+
+def test_who_writes_commands_stops_where_its_own_judge_says_so():
+    """One shot never looks, blind retries stop at status 0, best-of-12 at the checker's word."""
+    fails = Try(False, False, "x", 10, 1.0, 1.0)
+    runs = Try(True, False, "x", 10, 1.0, 1.0)
+    right = Try(True, True, "", 10, 1.0, 1.0)
+    case = bench.Case("a", "t", {}, (), {"y": "1"})
+    told = Told(fails, runs, right, fails)
+
+    shot, blind, best = (
+        bench._shell(case, arm, told) for arm in ("single_shot", "blind_retry", "best_of_12")
+    )
+
+    assert [one.calls for one in (shot, blind, best)] == [1, 2, 3]
+    assert [one.right for one in (shot, blind, best)] == [False, False, True]
+    assert [one.silent_wrong for one in (shot, blind, best)] == [False, True, False]
+    assert best.marks == (Mark(False, 10, 1.0), Mark(False, 20, 2.0), Mark(True, 30, 3.0))
+
+
+def test_the_page_has_a_curve_for_each_arm():
+    """The table and both pictures are there; nothing is loaded and nothing runs."""
+    scores = tuple(
+        Score("a", arm, True, "converged", marks=(Mark(False, 0, 0.1), Mark(True, 50, 0.2)))
+        for arm in ARMS
+    )
+
+    page = Outcome("s", scores).to_html()
+
+    assert page.count("<svg") == 2 and page.count("<polyline") == 2 * len(ARMS)
+    assert "<script" not in page and "http" not in page.replace("http://www.w3.org", "")
+
+
+@pytest.mark.parametrize("kind", sorted(BY_HAND))
+def test_what_a_person_types_is_right(kind, tmp_path):
+    """The command by hand gives the hidden result, whichever wording its sentence has."""
+    made = next(each for each in KINDS if each.name == kind)
+    for seed in range(1, 4):
+        task = made.instance(seed)
+        folder = tmp_path / str(seed)
+        for name, text in task.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        subprocess.run(["sh", "-c", command(kind, task.said)], cwd=folder, check=True)
+        assert not first_difference(task.want, folder)
+
+
+def test_a_person_has_written_what_can_be_done():
+    """Each kind has a command by hand but those that nobody can do; instances have theirs."""
+    possible = {kind.name for kind in KINDS if kind.group != "impossible"}
+
+    assert set(BY_HAND) == possible
+    assert all(bool(case.by_hand) == bool(case.expect) for case in own_suite(seeds=3))
 
 
 @pytest.mark.parametrize("text", ["", "\n\n"])
