@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, insert, select
+from sqlalchemy import Column, Connection, Table, func, insert, select
 
 from openry.ledger.heads import add_checkpoint
 from openry.ledger.schema import (
@@ -46,6 +46,12 @@ def family(connection: Connection, instance_id: str) -> tuple[str, ...]:
         waiting = [one for one in connection.execute(wanted).scalars() if one not in found]
         found += waiting
     return tuple(found)
+
+
+def newest_event(connection: Connection, ids: Sequence[str]) -> int:
+    """The number of the last thing that happened in these instances; 0 for nothing."""
+    wanted = select(func.max(events.c.id)).where(events.c.instance_id.in_(ids))
+    return connection.execute(wanted).scalar() or 0
 
 
 def known(connection: Connection, ids: Sequence[str]) -> tuple[str, ...]:

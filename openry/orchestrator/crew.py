@@ -42,7 +42,7 @@ class Crew:
         self._tell = tell
         self._lock = threading.Lock()
         self._busy: dict[str, threading.Thread] = {}
-        self._stopped: set[str] = set()
+        self._stopped: list[Collection[str] | None] = []
         self._closed = threading.Event()
         self._closing = False
         self.troubles: dict[str, BaseException] = {}
@@ -51,7 +51,7 @@ class Crew:
     def begin(self, run: Run) -> bool:
         """Have a queued run claimed and carried out; False when no slot is free for it."""
         return self._put_to_work(
-            run.run_id, run.workflow_instance_id, lambda more: self.worker.begin(run)
+            run.run_id, run.workflow_instance_id, lambda more: self.worker.begin(run, more)
         )
 
     def start(self, instance_id: str) -> bool:
@@ -96,22 +96,20 @@ class Crew:
 
         What does not end within `grace_s` is left to its lease.
         """
-        jobs = [
-            job
-            for job in list(self.room.jobs.values())
-            if only is None or job.run.workflow_instance_id in only
-        ]
-        stopped = {job.run.workflow_instance_id for job in jobs} | set(only or ())
-        with self._lock:
-            self._stopped |= stopped
+        self._stopped.append(only)
+        with self.room.alone():  # what is claimed is in `jobs`, and nothing is claimed any more
+            jobs = [
+                job
+                for job in list(self.room.jobs.values())
+                if only is None or job.run.workflow_instance_id in only
+            ]
         for job in jobs:
             job.let_go = True
             job.stop.set()
         until = monotonic() + grace_s
         while monotonic() < until and any(job.run_id in self.room.jobs for job in jobs):
             self._closed.wait(_LOOK_S)
-        with self._lock:
-            self._stopped -= stopped
+        self._stopped.remove(only)
 
     def close(self, grace_s: float) -> None:
         """Let everything go, and take no more."""
@@ -126,8 +124,8 @@ class Crew:
 
     def _put_to_work(self, key: str, instance_id: str, begin: Begin) -> bool:
         def more() -> bool:
-            held_back = instance_id in self._stopped or instance_id in self.troubles
-            return not self._closing and not held_back
+            stopped = any(only is None or instance_id in only for only in self._stopped)
+            return not self._closing and not stopped and instance_id not in self.troubles
 
         with self._lock:
             full = len(self._busy) >= self.slots

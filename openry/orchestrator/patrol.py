@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 
 from openry.clock import monotonic
 from openry.ledger.instances import (
+    SUSPENDED_BY_HAND,
     Glance,
+    get_instance,
     glance_at,
     live_children,
     move_instance,
     queued_instances,
+    set_uncancelled,
 )
 from openry.ledger.journal import later, ledger_now
 from openry.ledger.process import is_alive
@@ -214,6 +217,8 @@ class Patrol:
             at = ledger_now(connection)
             minutes = step.expires_minutes
             deadline_at = later(at, minutes * 60) if minutes else None
+            if not set_uncancelled(connection, at, run.workflow_instance_id):
+                return  # suspended or cancelled since we looked
             asked = move_run(
                 connection, at, run, CLAIM, ASK, deadline_at=deadline_at, started_at=at
             )
@@ -303,6 +308,9 @@ class Patrol:
             if not view.due(run.deadline_at):
                 continue
             with self.room.write() as connection:
+                instance = get_instance(connection, run.workflow_instance_id)
+                if instance is None or instance.reason.startswith(SUSPENDED_BY_HAND):
+                    continue  # time alone does not resume what went on elsewhere, or may not yet
                 at, reason = ledger_now(connection), "nobody answered in time"
                 ended = move_run(connection, at, run, REJECT, reason=reason)
                 if ended is None:

@@ -122,7 +122,7 @@ class Room:
         self._standings: dict[str, Standing] = {}
         self._models: dict[str, Model] = {}
         self._lock = threading.RLock()
-        self._writing = threading.Lock()
+        self._writing = threading.RLock()
         self.jobs: dict[str, Job] = {}
 
     @cached_property
@@ -151,6 +151,12 @@ class Room:
         """A transaction of the ledger. One at a time: waiting here is fair, SQLite's is not."""
         with self._writing, self.ledger.write() as connection:
             yield connection
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While no other thread of ours writes, or is at what belongs to its transaction."""
+        with self._writing:
+            yield
 
     @property
     def process(self) -> ProcessId:

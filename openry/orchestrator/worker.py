@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from openry.errors import StorageError
+from openry.errors import StaleError, StorageError
 from openry.ledger.commands import of_run
 from openry.ledger.instances import (
     end_child,
     get_instance,
     move_instance,
-    set_instance,
+    set_uncancelled,
 )
 from openry.ledger.journal import Transaction, later, ledger_now
 from openry.ledger.records import add_payload, add_validation, ask_person
@@ -38,6 +38,7 @@ from openry.ledger.runs import (
     claim,
     get_run,
     move_run,
+    set_run,
     stale_result,
 )
 from openry.models import InstanceState, RunState
@@ -77,6 +78,9 @@ from openry.sandbox.strays import end_strays
 BIG_STEP_TIMEOUT = "the big step's time is up"
 _BRAKE_WORDS = {"call_limit": "max_tool_calls", "loop": "looped", OTHER_FAILED: "stopped"}
 _TRIES = 20
+#: How long nobody else draws the consequences of a lost run while its strays are ended.
+_TAKEN_OVER_S = 15.0
+_HOLDER = ("epoch", "owner", "lease_until", "pid", "pid_started_at", "host")
 _LET_GO = "interrupted"
 More = Callable[[], bool]
 #: How a run goes on whose instance a person has cancelled: to an end, if it is at none.
@@ -155,12 +159,27 @@ class Worker:
             fresh = get_run(connection, run.run_id)
         if fresh is None or fresh.settled:
             return None  # whoever did the work has drawn them since `run` was looked at
-        run = fresh
+        seen, run = run, fresh
         if run.status == RunState.LOST:
+            taken = self._take_over(run) if run.epoch == seen.epoch else None
+            if taken is None:
+                return None
+            run = taken
             end_strays(f"OPENRY_IDEMPOTENCY_KEY={idempotency_key(run)}\0".encode())
         elif run.status == RunState.OVERFLOW_PROCESSING and self.overflow.is_waiting(run):
             return None
         return self.conclude(run, None, None, more)
+
+    def _take_over(self, run: Run) -> Run | None:
+        """A lost run as ours alone to draw consequences of; None when somebody else's it is.
+
+        Who ended its strays after another had begun it again would end the new command.
+        """
+        with self.room.write() as connection:
+            at = ledger_now(connection)
+            claim = replace(self._claim(), lease_s=max(self.room.times.lease_s, _TAKEN_OVER_S))
+            mine = claim.columns(at, run.run_id, run.epoch + 1)
+            return move_run(connection, at, run, **{name: mine[name] for name in _HOLDER})
 
     def _perform(self, job: Job) -> StepEnd:
         try:
@@ -414,8 +433,9 @@ class Worker:
         """A person decides about a run that cannot be undone and may have done its work."""
         old, new = InstanceState.RUNNING, InstanceState.SUSPENDED
         about: dict[str, Any] = {"reason": "unknown outcome", "actor": self.room.owner}
+        set_run(connection, at, run.run_id, lease_until=None)  # whoever comes next may take it up
         if not move_instance(connection, at, run.workflow_instance_id, old, new, **about):
-            return Done() if run.item else None  # another item asks: this one's turn comes after
+            return Done()  # suspended for another reason: its turn comes when that is over
         ask_person(connection, at, run, question, kind="unknown_outcome", data={})
         note_state(connection, at, self.room.standing(run), new)
         return Done()
@@ -438,21 +458,28 @@ class Worker:
             written = write_start(connection, ledger_now(connection), course, taker)
             return self._taken(written) if written else None
 
-    def begin(self, run: Run) -> Job | None:
-        """Take a queued run; None when another engine was first, or a person said stop."""
+    def begin(self, run: Run, more: More) -> Job | None:
+        """Take a queued run; None when another engine was first, or a person said stop.
+
+        Raises:
+            StaleError: Its instance was suspended or cancelled since somebody looked.
+        """
         standing = self.room.standing(run)
-        step = standing.step(run.step_id)
-        with self.room.write() as connection:
-            at = ledger_now(connection)
-            kept: dict[str, Any] = {"current_step": step.id}
-            if run.data["enters"]:
-                kept["deadline_at"] = deadline_of(standing.spec, at)
-            deadline_at = later(at, step.timeout_s) if step.timeout_s else None
-            taken = claim(connection, at, run, self._claim(), deadline_at=deadline_at)
-            if taken is None:
-                return None
-            set_instance(connection, at, run.workflow_instance_id, **kept)
-        return self._job(taken, standing)
+        with self.room.alone():
+            with self.room.write() as connection:
+                taken = self._begin(connection, run, standing) if more() else None
+            return self._job(taken, standing) if taken else None
+
+    def _begin(self, connection: Transaction, run: Run, standing: Standing) -> Run | None:
+        at, step = ledger_now(connection), standing.step(run.step_id)
+        kept: dict[str, Any] = {"current_step": step.id}
+        if run.data["enters"]:
+            kept["deadline_at"] = deadline_of(standing.spec, at)
+        deadline_at = later(at, step.timeout_s) if step.timeout_s else None
+        taken = claim(connection, at, run, self._claim(), deadline_at=deadline_at)
+        if taken and not set_uncancelled(connection, at, run.workflow_instance_id, **kept):
+            raise StaleError(f"instance `{run.workflow_instance_id}` is not to go on")
+        return taken
 
     def _claim(self) -> Claim:
         room = self.room

@@ -28,7 +28,7 @@ from openry.ledger.instances import get_instance
 from openry.ledger.journal import Transaction, ledger_now
 from openry.ledger.records import SnapshotRow, snapshots_of
 from openry.ledger.runs import runs_of
-from openry.ledger.session_rows import Row, family, known, put_down, rows_of
+from openry.ledger.session_rows import Row, family, known, newest_event, put_down, rows_of
 from openry.session.keeper import Keeper
 from openry.session.lifecycle import STATES, alive_in, mark_exported, mark_imported, root_of
 from openry.session.snapshot import Delivery, SnapshotStore
@@ -62,7 +62,8 @@ def export_session(config: Config, ledger: Ledger, prefix: str, target: Path) ->
     """Write a session into the new file `target`. A live one is suspended here from then on.
 
     Raises:
-        UsageError: `target` is there already, or something of the session is under way.
+        UsageError: `target` is there already, or something of the session is under way, or was
+            while it was written.
         SnapshotError: Its workspace cannot be read, or the file not written.
     """
     if target.exists():
@@ -70,17 +71,20 @@ def export_session(config: Config, ledger: Ledger, prefix: str, target: Path) ->
     with ledger.read() as connection:
         root = root_of(connection, prefix)
         ids = family(connection, root.instance_id)
-        if busy := alive_in(connection, ids):
-            raise UsageError(
-                f"{busy[0].what} is under way; openry session suspend {root.instance_id}, wait"
-                " for it, then export"
-            )
+        _refuse_busy(connection, root.instance_id, ids)
+        seen = newest_event(connection, ids)
     keeper = Keeper(config, ledger)
     workspaces = _keep_workspaces(keeper, ids)
     draft = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
     try:
         with ledger.write() as connection:
             at = ledger_now(connection)
+            _refuse_busy(connection, root.instance_id, ids)
+            if newest_event(connection, ids) != seen:
+                raise UsageError(
+                    f"session {root.instance_id} went on meanwhile; openry session suspend"
+                    f" {root.instance_id}, then export"
+                )
             rows = list(rows_of(connection, ids))
             trees = _trees(connection, ids, keeper.store, workspaces)
             about = {
@@ -103,6 +107,14 @@ def export_session(config: Config, ledger: Ledger, prefix: str, target: Path) ->
     size = target.stat().st_size
     state = STATES[root.state][0]
     return Moved(root.instance_id, state, len(ids), len(rows), len(trees), size, root.workspace)
+
+
+def _refuse_busy(connection: Transaction, session_id: str, ids: tuple[str, ...]) -> None:
+    if busy := alive_in(connection, ids):
+        raise UsageError(
+            f"{busy[0].what} is under way; openry session suspend {session_id}, wait"
+            " for it, then export"
+        )
 
 
 def _keep_workspaces(keeper: Keeper, ids: tuple[str, ...]) -> dict[str, dict[str, str]]:

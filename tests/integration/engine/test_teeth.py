@@ -117,7 +117,7 @@ def test_without_the_fence_on_claims_a_run_is_taken_twice(two, workspace, monkey
     assert job is None, "started, not claimed"
     with one.ledger.read() as connection:
         (seen,) = open_runs(connection)
-    jobs = [engine.crew.worker.begin(seen) for engine in two]
+    jobs = [engine.crew.worker.begin(seen, lambda: True) for engine in two]
     for engine, job in zip(two, jobs, strict=True):
         if job is not None:
             engine.crew.worker.work(job, never)

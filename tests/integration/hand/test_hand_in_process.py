@@ -67,7 +67,7 @@ def test_a_command_that_cannot_be_started_leaves_nothing_open(
     """However far its sandbox had come; a program that goes on for days would run out of them."""
     hand = make_hand("bubblewrap")
     assert hand.forward(Command("true")).exit_code == 0
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(24, "Too many open files")
@@ -76,7 +76,7 @@ def test_a_command_that_cannot_be_started_leaves_nothing_open(
     for _ in range(3):
         assert hand.forward(Command("true")).exit_code == 126
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_folders_above_an_output_file_are_made(make_hand: MakeHand, backend: str):
