@@ -62,7 +62,7 @@ class Hand:
         self.context = context
         self.config = config
         token = {"OPENRY_RUN_TOKEN": context.token} if context.token else {}
-        self.redactor = Redactor.for_config(config, {**env, **context.env, **token})
+        self.redactor = Redactor.for_config(config, env, context.env, token)
         self._env = env
         self._alone = alone
         self._wake_fd = wake_fd

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Table, Update, bindparam, func, insert, update
+from sqlalchemy import (
+    Connection,
+    Insert,
+    Table,
+    Update,
+    bindparam,
+    func,
+    insert,
+    update,
+)
+from sqlalchemy.dialects import sqlite
+
+from openry.ledger.jsontext import to_json
 
 _NONE: frozenset[str] = frozenset()
+_SQLITE = sqlite.dialect(json_serializer=to_json)
 
 
 def change(
@@ -23,16 +37,57 @@ def change(
 
     What `once` names is set only where it is NULL so far.
     """
-    statement = _update(table, tuple(where), tuple(values), once)
     given = {f"where_{name}": value for name, value in where.items()}
     given |= {f"new_{name}": value for name, value in values.items()}
-    return connection.execute(statement, given).rowcount
+    shape = (table, tuple(where), tuple(values), once)
+    if connection.dialect.name == _SQLITE.name:
+        written = _written_update(*shape)
+        return connection.exec_driver_sql(written.text, written.values(given)).rowcount
+    return connection.execute(_update(*shape), given).rowcount
 
 
 def add(connection: Connection, table: Table, *rows: Mapping[str, Any]) -> None:
     """INSERT rows that all have the same columns."""
-    if rows:
-        connection.execute(_insert(table, tuple(rows[0])), [dict(row) for row in rows])
+    if not rows:
+        return
+    names = tuple(rows[0])
+    if connection.dialect.name == _SQLITE.name:
+        written = _written_insert(table, names)
+        connection.exec_driver_sql(written.text, [written.values(row) for row in rows])
+    else:
+        connection.execute(_insert(table, names), [dict(row) for row in rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A statement in SQLite's own words, which costs a fifth of one that is looked up each time.
+
+    Attributes:
+        names: Its parameters, in order; each with what makes a value fit for the driver.
+    """
+
+    text: str
+    names: Sequence[tuple[str, Callable[[Any], Any] | None]]
+
+    def values(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(given[name] if fit is None else fit(given[name]) for name, fit in self.names)
+
+
+def _written(statement: Insert | Update) -> Written:
+    made: Any = statement.compile(dialect=_SQLITE)
+    types = {name: bind.type.dialect_impl(_SQLITE) for name, bind in made.binds.items()}
+    names = [(name, types[name].bind_processor(_SQLITE)) for name in made.positiontup]
+    return Written(made.string, names)
+
+
+@cache
+def _written_update(*shape: Any) -> Written:
+    return _written(_update(*shape))
+
+
+@cache
+def _written_insert(table: Table, names: tuple[str, ...]) -> Written:
+    return _written(_insert(table, names))
 
 
 @cache

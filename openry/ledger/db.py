@@ -30,12 +30,16 @@ class Ledger:
         self.engine = open_engine(where)
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self, *, durable: bool = True) -> Iterator[Connection]:
         """One short transaction that holds the write lock from its first moment.
 
         Everything inside is kept, or nothing. Never wait for a process or a model in here.
+
+        Args:
+            durable: Wait until the disk has it. Else a power cut (nothing less) may undo it, until
+                anybody's next durable one.
         """
-        with self._transaction(writing=True) as connection:
+        with self._transaction(writing=True, durable=durable) as connection:
             yield connection
 
     @contextmanager
@@ -54,10 +58,10 @@ class Ledger:
         self.close()
 
     @contextmanager
-    def _transaction(self, *, writing: bool) -> Iterator[Connection]:
+    def _transaction(self, *, writing: bool, durable: bool = True) -> Iterator[Connection]:
         try:
             with renamed_errors(self.where), self.engine.connect() as connection:
-                connection = connection.execution_options(openry_writing=writing)
+                connection.execution_options(openry_writing=writing, openry_durable=durable)
                 with connection.begin():
                     yield connection
         except DamagedLedgerError as error:

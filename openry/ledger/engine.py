@@ -24,6 +24,8 @@ from openry.ledger.version import BUSY_TIMEOUT_S
 
 #: Mistakes of ours, which keep their name and traceback.
 _OURS = (IntegrityError, ProgrammingError)
+#: Whether a connection waits for the disk, in what SQLAlchemy lets us note of it.
+_DURABLE = "openry_durable"
 
 
 @contextmanager
@@ -73,5 +75,13 @@ def _set_up(connection: sqlite3.Connection, _: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    writing = connection.get_execution_options().get("openry_writing", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+    options = connection.get_execution_options()
+    if not options.get("openry_writing", False):
+        connection.exec_driver_sql("BEGIN")
+        return
+    durable = options.get(_DURABLE, True)
+    if connection.info.get(_DURABLE, True) is not durable:
+        level = "FULL" if durable else "NORMAL"
+        connection.exec_driver_sql(f"PRAGMA synchronous = {level}")
+        connection.info[_DURABLE] = durable
+    connection.exec_driver_sql("BEGIN IMMEDIATE")

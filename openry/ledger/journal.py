@@ -129,12 +129,15 @@ _LAST_HASH = (
     .order_by(events.c.id.desc())
     .limit(1)
 )
+#: The same in SQLite's words: it is asked with every event.
+_LAST_HASH_SQLITE = "SELECT hash FROM events WHERE instance_id = ? ORDER BY id DESC LIMIT 1"
 
 
 def _last_hash(connection: Connection, instance_id: str) -> str:
     """The newest event's; nobody else adds one to that chain before this transaction ends."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(instance_id))))
+    if connection.dialect.name == "sqlite":
+        return connection.exec_driver_sql(_LAST_HASH_SQLITE, (instance_id,)).scalar() or ""
+    connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(instance_id))))
     return connection.execute(_LAST_HASH, {"instance_id": instance_id}).scalar() or ""
 
 

@@ -25,8 +25,15 @@ class ProcessId:
     host: str
 
 
+_this: ProcessId | None = None
+
+
 def this_process() -> ProcessId:
-    return process_id(os.getpid())
+    """Ourselves; looked at once, and again after a `fork`."""
+    global _this
+    if _this is None or _this.pid != os.getpid():
+        _this = process_id(os.getpid())
+    return _this
 
 
 def process_id(pid: int) -> ProcessId:

@@ -27,6 +27,7 @@ def value(cls: type[T]) -> type[T]:
     for gone in ("__dict__", "__weakref__"):
         body.pop(gone, None)
     body |= {"__slots__": names, "__match_args__": names, "_defaults": defaults}
+    body["_names"] = frozenset(names)
     make: Any = type(cls)
     made: type[T] = make(cls.__name__, (_Value,), body)
     return made
@@ -59,21 +60,19 @@ class _Value:
     """What every value can do."""
 
     __slots__: tuple[str, ...] = ()
+    _names: ClassVar[frozenset[str]] = frozenset()
     _defaults: ClassVar[dict[str, Any]] = {}
     __dataclass_fields__ = _Fields()
 
     def __init__(self, *args: Any, **given: Any) -> None:
         names = type(self).__slots__
-        if len(args) > len(names):
-            raise TypeError(f"{type(self).__name__} takes {len(names)} values, got {len(args)}")
         fields = {**self._defaults, **dict(zip(names, args, strict=False)), **given}
-        wrong = [name for name in fields if name not in names]
-        wrong += [name for name in names if name not in fields]
-        wrong += [name for name in names[: len(args)] if name in given]
-        if wrong:
-            said = ", ".join(f"`{name}`" for name in wrong)
-            raise TypeError(f"{type(self).__name__}: unknown, missing or repeated: {said}")
-        self.__setstate__(tuple(fields[name] for name in names))
+        too_many = len(args) > len(names) or not given.keys().isdisjoint(names[: len(args)])
+        if too_many or fields.keys() != self._names:
+            raise TypeError(_complaint(type(self), args, given, fields))
+        put = object.__setattr__
+        for name in names:
+            put(self, name, fields[name])
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"cannot change `{name}` of a frozen {type(self).__name__}")
@@ -97,3 +96,16 @@ class _Value:
     def __setstate__(self, values: tuple[Any, ...]) -> None:
         for name, one in zip(type(self).__slots__, values, strict=True):
             object.__setattr__(self, name, one)
+
+
+def _complaint(
+    cls: type[_Value], args: tuple[Any, ...], given: dict[str, Any], fields: dict[str, Any]
+) -> str:
+    names = cls.__slots__
+    if len(args) > len(names):
+        return f"{cls.__name__} takes {len(names)} values, got {len(args)}"
+    wrong = [name for name in fields if name not in names]
+    wrong += [name for name in names if name not in fields]
+    wrong += [name for name in names[: len(args)] if name in given]
+    said = ", ".join(f"`{name}`" for name in wrong)
+    return f"{cls.__name__}: unknown, missing or repeated: {said}"

@@ -25,21 +25,17 @@ class Crew:
 
     Args:
         wake: Called when a thread has ended, so that a scan may find something to do.
-        tell: Called when a thread goes on to the next step, for whoever watches.
 
     `troubles` holds, by instance, the exceptions that were mistakes of ours; such an instance is
     not touched again by this engine.
     """
 
-    def __init__(
-        self, room: Room, slots: int, wake: Callable[[], None], tell: Callable[[], None]
-    ) -> None:
+    def __init__(self, room: Room, slots: int, wake: Callable[[], None]) -> None:
         self.room = room
         self.slots = slots
         self.worker = Worker(room)
         self.teller = Teller(room)
         self._wake = wake
-        self._tell = tell
         self._lock = threading.Lock()
         self._busy: dict[str, threading.Thread] = {}
         self._stopped: list[Collection[str] | None] = []
@@ -147,7 +143,8 @@ class Crew:
         try:
             job = begin(more)
             while job is not None:
-                (self._wake if _needs_patrol(job) else self._tell)()
+                if _needs_patrol(job):
+                    self._wake()
                 job = self.worker.work(job, more)
         except (StorageError, StaleError):
             pass  # nothing can, or need, be written down: the next scan finds things as they are

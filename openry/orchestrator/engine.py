@@ -95,7 +95,6 @@ class Engine:
         self.config = config
         self._woken = threading.Condition()
         self._wakes = 0
-        self._tells = 0
         self._shown_at = _NEVER
         self._scanning = threading.Lock()
         self._slots = slots
@@ -105,7 +104,7 @@ class Engine:
         """The workers."""
         from openry.orchestrator.crew import Crew
 
-        return Crew(self.room, self._slots, self._wake, self._tell)
+        return Crew(self.room, self._slots, self._wake)
 
     @cached_property
     def patrol(self) -> Patrol:
@@ -216,6 +215,8 @@ class Engine:
     ) -> InstanceOutcome:
         """Patrol in here until the instance has ended or waits for a person.
 
+        `on_event` hears what happened a tenth of a second later at most (`Times.watch_s`).
+
         With `should_stop` it ends early when that says so: the step under way is ended and queued
         again, and any engine may go on from there.
         """
@@ -247,14 +248,14 @@ class Engine:
         from openry.policy import load_policy
 
         load_policy("moderate")  # most steps are under it; read now, not on a step's time
-        times, told = self.room.times, listener is not _nobody
+        times = self.room.times
         self._show_up()
         self.anchor.look()
         watch = Watch(self.ledger)
         scan_at = monotonic()
         try:
             while True:
-                wakes, tells = self._wakes, self._tells
+                wakes = self._wakes
                 if monotonic() - self._shown_at > WORKER_BEAT_S:
                     self._show_up()
                 if monotonic() >= scan_at or watch.changed():
@@ -267,7 +268,7 @@ class Engine:
                     self.crew.let_go(LET_GO_S, only)
                     return
                 longest_s = min(times.watch_s, scan_at - monotonic())
-                if self._wait(wakes, tells if told else None, longest_s):
+                if self._wait(wakes, longest_s):
                     scan_at = monotonic()
         finally:
             watch.close()
@@ -305,20 +306,10 @@ class Engine:
             self._wakes += 1
             self._woken.notify_all()
 
-    def _tell(self) -> None:
-        """Something happened that needs no scan."""
+    def _wait(self, wakes: int, longest_s: float) -> bool:
+        """Wait until a scan is wanted; whether it is."""
         with self._woken:
-            self._tells += 1
-            self._woken.notify_all()
-
-    def _wait(self, wakes: int, tells: int | None, longest_s: float) -> bool:
-        """Wait until something happens; whether a scan is wanted at once."""
-
-        def happened() -> bool:
-            return self._wakes != wakes or (tells is not None and self._tells != tells)
-
-        with self._woken:
-            self._woken.wait_for(happened, max(0.0, longest_s))
+            self._woken.wait_for(lambda: self._wakes != wakes, max(0.0, longest_s))
             return self._wakes != wakes
 
     def _listener(self, instance_id: str, on_event: OnEvent | None) -> Callable[[], None]:

@@ -147,9 +147,9 @@ class Room:
         return store_of(self.config)
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
+    def write(self, *, durable: bool = True) -> Iterator[Transaction]:
         """A transaction of the ledger. One at a time: waiting here is fair, SQLite's is not."""
-        with self._writing, self.ledger.write() as connection:
+        with self._writing, self.ledger.write(durable=durable) as connection:
             yield connection
 
     @contextmanager

@@ -100,21 +100,20 @@ class Redactor:
     @classmethod
     def from_environment(
         cls,
-        env: Mapping[str, str],
-        *,
+        *envs: Mapping[str, str],
         stored: Mapping[str, str] = _NOTHING,
         literals: Iterable[str] = (),
         patterns: Iterable[str] = (),
         excepted: Iterable[str] = (),
     ) -> Redactor:
-        """Everything secret by name in `env`, everything `stored`, and what is configured."""
-        secrets = [(name, value) for name, value in env.items() if is_secret_name(name)]
+        """Everything secret by name in `envs`, everything `stored`, and what is configured."""
+        secrets = [(name, env[name]) for env in envs for name in env if is_secret_name(name)]
         secrets += [("CONFIGURED", literal) for literal in literals]
         secrets += stored.items()
         return cls(secrets, patterns=patterns, excepted=excepted)
 
     @classmethod
-    def for_config(cls, config: Config, env: Mapping[str, str]) -> Redactor:
+    def for_config(cls, config: Config, *envs: Mapping[str, str]) -> Redactor:
         """What is secret by the environment, by the settings, and because it was given to keep."""
         stored: Mapping[str, str] = _NOTHING
         if os.path.exists(f"{config.home_dir}/secrets.json"):
@@ -122,7 +121,7 @@ class Redactor:
 
             stored = SecretStore(config.home_dir).values()
         return cls.from_environment(
-            env,
+            *envs,
             stored=stored,
             literals=config.redact,
             patterns=config.redact_patterns,

@@ -50,8 +50,8 @@ def dying_at(point):
     real = (db.Ledger._transaction, fast.FastLedger._write, tree.start, process.Process.reap)
 
     @contextmanager
-    def transaction(self, *, writing):
-        with real[0](self, writing=writing) as connection:
+    def transaction(self, *, writing, **how):
+        with real[0](self, writing=writing, **how) as connection:
             yield connection
             if writing:
                 boundary()

@@ -410,6 +410,29 @@ def test_a_route_in_circles_ends(bench, monkeypatch):
     assert outcome.state == "failed" and "circles" in outcome.reason
 
 
+def test_only_what_a_command_follows_at_once_does_not_wait_for_the_disk(bench, monkeypatch):
+    """That command's own row does: whatever is told, done or waited for comes after it."""
+    waited, write = [], bench.engine.room.write
+
+    def noted(*, durable=True):
+        waited.append(durable)
+        return write(durable=durable)
+
+    instance_id = bench.submit(
+        """
+        name: disk
+        sub_steps:
+          - {id: a, kind: shell, command: 'true'}
+          - {id: b, kind: shell, command: 'true'}
+          - {id: c, kind: approval, description: 'well?'}
+        """
+    )
+    monkeypatch.setattr(bench.engine.room, "write", noted)
+
+    assert bench.engine.run(instance_id).state == "suspended"
+    assert waited.count(False) == 1, "only as `a` ended, as `b` follows"
+
+
 def test_every_transition_has_its_event(bench):
     """The journal tells the whole life of a run, in order, each event once."""
     instance_id = bench.submit("{name: x, sub_steps: [{id: a, kind: shell, command: 'true'}]}")

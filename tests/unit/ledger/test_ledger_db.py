@@ -40,6 +40,19 @@ def test_a_write_is_kept_whole_or_not_at_all(ledger):
     assert _events(ledger) == ["kept"]
 
 
+def test_a_write_waits_for_the_disk_unless_it_need_not(ledger):
+    """What the disk is waited for is set anew for each, whoever had the connection before."""
+
+    def level(**how) -> int:
+        with ledger.write(**how) as db:
+            return db.exec_driver_sql("PRAGMA synchronous").scalar()
+
+    full, normal = 2, 1
+    assert [level(), level(durable=False), level(durable=False), level(), level()] == [
+        full, normal, normal, full, full,
+    ]  # fmt: skip
+
+
 def test_our_own_mistakes_keep_their_name(ledger):
     """A broken constraint is no trouble with the disk."""
     with pytest.raises(IntegrityError), ledger.write() as db:
