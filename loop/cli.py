@@ -340,7 +340,10 @@ def models(as_json: Json = False) -> None:
 @app.command()
 def bench(
     suite: Annotated[
-        str, typer.Option("--suite", help="JSONL of tasks, or `everyday`, our own.")
+        str,
+        typer.Option(
+            "--suite", help="JSONL of tasks, `everyday`, our own, or a folder of requests for bash."
+        ),
     ] = "everyday",
     seeds: Annotated[
         int, typer.Option("--seeds", min=1, help="Instances of each kind of our own tasks.")
@@ -360,6 +363,13 @@ def bench(
     sessions: Annotated[
         int, typer.Option(min=2, help="Sessions of each planner, with `--planners`.")
     ] = 200,
+    recorded: Annotated[
+        Path | None,
+        typer.Option(help="A folder of transcripts: play those instead of asking the model."),
+    ] = None,
+    turns: Annotated[
+        int, typer.Option(min=1, max=10, help="Commands a request for bash may take.")
+    ] = 10,
     html: Annotated[Path | None, typer.Option("--html", help="Write a page with curves.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -376,8 +386,16 @@ def bench(
     with _sentences(as_json=as_json), start.kit(scratch=True) as kit:
         if gates:
             raise typer.Exit(_self_test(kit, as_json=as_json))
-        arms = tuple(arm or ["full"])
-        outcome = suite_runner.run(kit, suite, arms, limit=limit, seeds=seeds, tell=tell)
+        outcome: Any
+        if Path(suite).is_dir():
+            from loop import bench_nl2bash
+
+            outcome = bench_nl2bash.run(
+                kit, Path(suite), recorded, limit=limit, turns=turns, tell=tell
+            )
+        else:
+            arms = tuple(arm or ["full"])
+            outcome = suite_runner.run(kit, suite, arms, limit=limit, seeds=seeds, tell=tell)
         if html is not None:
             start.write_page(outcome.to_html(), html)
         if as_json:
