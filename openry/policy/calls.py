@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -159,14 +160,18 @@ def read_call(
         raise Opaque(f"the program `{argv[0].shown}` is known only at run time")
     if file not in names:
         names[file] = program_name(file, place)
-    name = names[file]
-    profile = profile_of(name) if name else Profile(known=False)
-    return _Options(name, file, argv, profile, given).call()
+    return _read(names[file], file, argv, given)
 
 
 def read_words(name: str, argv: tuple[Word, ...], given: tuple[str, ...]) -> Call:
     """The same of a program that is known by its name, wherever it lies."""
-    return _Options(name, name, argv, profile_of(name), given).call()
+    return _read(name, name, argv, given)
+
+
+@lru_cache(maxsize=64)  # of one line it is asked for what a command prints, and for the verdict
+def _read(name: str, file: str, argv: tuple[Word, ...], given: tuple[str, ...]) -> Call:
+    profile = profile_of(name) if name else Profile(known=False)
+    return _Options(name, file, argv, profile, given).call()
 
 
 class _Options:

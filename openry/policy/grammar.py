@@ -29,10 +29,14 @@ from openry.policy.words import END, NAME, ONE, UNKNOWN, VALUE, Word, expand_bra
 
 #: Blanks, among them a line's end behind a backslash, and a comment where one may begin.
 _BLANKS = re.compile(r"(?:[ \t]|(?<=[ \t])\\\n)*(?:(?<![^ \t\n;&|()`])#[^\n]*)?")
+_BLANK = frozenset(" \t\\#")  #: what blanks and comments begin with
 #: A further word of a command without anything special in it.
-_ARGUMENT = re.compile(r"""[ \t]+(?!#)([^\s|&;()<>'"\\$`*?\[{},~]+)(?=[ \t\n|;&)]|\Z)""")
+_ARGUMENT = re.compile(
+    r"""[ \t]+(?:(?!#)([^\s|&;()<>'"\\$`*?\[{},~]+)|'([^']*)'|"([^"$`\\]*)")(?=[ \t\n|;&)]|\Z)"""
+)
 _REDIRECT = re.compile(r"(?:[0-9]+|\{[A-Za-z_]\w*\})?(?:<<<|<<-?|<>|<&|>&|>>|>\||<|>)|&>>?")
 _REDIRECTING = frozenset("<>&{0123456789")
+_AFTER = frozenset(("", "|", ";", "\n", ")"))  #: signs with which no word and no redirection begins
 _ASSIGN = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[0-9A-Za-z_]*\])?\+?=")
 _FUNCTION = re.compile(r"([^\s|&;()<>'\"\\$`=]+)[ \t]*\([ \t]*\)")
 _KEYWORD = re.compile(r"(?:[a-z]+|[{}!]|\[\[)(?=[ \t\n;|&()<>]|\Z)")
@@ -236,7 +240,8 @@ class _Grammar(Assignments):
 
     def command(self, *, piped: bool, sure: bool) -> None:
         if (found := _PLAINLY.match(self.text, self.at)) and found[1] not in _RESERVED:
-            self._simple(piped=piped, sure=sure)
+            self.at = found.end(1)
+            self._simple(Word(found[1]), piped=piped, sure=sure)
             return
         if self.ahead("(("):
             self.at += 2
@@ -423,19 +428,26 @@ class _Grammar(Assignments):
 
     # --- simple commands ----------------------------------------------------------------------
 
-    def _simple(self, *, piped: bool, sure: bool) -> None:
+    def _simple(self, *words_read: Word, piped: bool, sure: bool) -> None:
+        """The rest of a command, of which perhaps the first word has been read."""
         start = self.at
-        words: list[Word] = []
+        words = [*words_read]
         assigns: list[tuple[str, Word]] = []
         redirects: list[Redirect] = []
         self.given = None
         while True:
             if words and (found := _ARGUMENT.match(self.text, self.at)):
                 self.at = found.end()
-                self.check_unquoted(found[1])
-                words.append(Word(found[1]))
+                plainly, single, double = found.groups()
+                if plainly:
+                    self.check_unquoted(plainly)
+                    words.append(Word(plainly))
+                else:
+                    words.append(Word(double if single is None else single, quoted=True))
                 continue
             self.blanks()
+            if self.peek() in _AFTER:
+                break
             if self._redirect(redirects):
                 continue
             declares = bool(words) and words[0].text in DECLARING
@@ -518,7 +530,8 @@ class _Grammar(Assignments):
     def blanks(self, *, newlines: bool = False) -> None:
         """Skip blanks and a comment; with `newlines` line ends too, with their here-documents."""
         while True:
-            if found := _BLANKS.match(self.text, self.at):
+            sign = self.text[self.at : self.at + 1]
+            if sign in _BLANK and (found := _BLANKS.match(self.text, self.at)):
                 self.at = found.end()
             if not newlines or not self.take("\n"):
                 return

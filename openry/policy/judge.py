@@ -56,6 +56,7 @@ class Judge:
         self.environment: Mapping[str, str] | None = None
         self.tracing = Tracing({})
         self.reals: dict[str, str] = {}
+        self.are_links: dict[str, bool] = {}
         self.names: dict[str, str] = {}
         self.links = False  #: the line makes links
         self.dashes: dict[str, bool] = {}
@@ -112,7 +113,7 @@ class Judge:
         self.tracing = self._tracing(script, 0 if here else depth, arguments)
         self.seen = {}  # the same words may mean another file in another text
         self.links |= any(
-            word.literal == "ln" for simple in script.commands for word in simple.words[:3]
+            word.text == "ln" for simple in script.commands for word in simple.words[:3]
         )
         still = self.policy.write == ()
         where = places(script, self.place, self.tracing, still=still)
@@ -408,7 +409,8 @@ class Judge:
         writing = how in ("write", "remove")
         if how != "any":
             (self.writes if writing else self.reads)[shown(path)] = None
-        every = {path, self._real(path)}
+        real = self._real(path)
+        every = (path,) if real == path else (path, real)
         policy, place = self.policy, self.place
         if how != "read" and any(self._protects(one, how, said) for one in every):
             return
@@ -453,7 +455,14 @@ class Judge:
         if real is None:
             real = self.reals[folder] = _realpath(folder or "/").rstrip("/")
         whole = f"{real}/{name}"
-        return _realpath(whole) if not marked(name) and os.path.islink(whole) else whole
+        if not marked(name) and self._is_link(whole):
+            return _realpath(whole)
+        return whole
+
+    def _is_link(self, path: str) -> bool:
+        if path not in self.are_links:
+            self.are_links[path] = os.path.islink(path)
+        return self.are_links[path]
 
     def _address(self, word: Word, said: tuple[str, ...]) -> None:
         address = None if word.splits else read_address(word.text)

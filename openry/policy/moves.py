@@ -61,9 +61,12 @@ class _Walk:
         """Where `simple` is run; then go where it leads."""
         here = self.cwds
         self.tracing.here = here
-        if simple.words and simple.words[0].literal in MOVING:
+        if not simple.words:
+            return here
+        first = simple.words[0].literal
+        if first in MOVING:
             self._move(simple)
-        elif simple.words and simple.words[0].literal not in _QUIET:
+        elif first not in _QUIET:
             self.still = self.always_still
         return here
 

@@ -95,7 +95,7 @@ def resolve(text: str, cwd: str, home: str) -> str | None:
             if parts and DEEP in parts[-1]:
                 return None  # it may be several folders deep, and one is left
             del parts[-1:]
-        elif _DOTS.fullmatch(part) and marked(part):
+        elif part[:1] == "." and _DOTS.fullmatch(part) and marked(part):
             return None  # `.*` finds `..` too
         elif part not in ("", "."):
             parts.append(part)

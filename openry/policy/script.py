@@ -60,7 +60,7 @@ class Script(NamedTuple):
         """Every word that may become `$1` or its like: by a function's call, or by `set`."""
         for simple in self.commands:
             for place, word in enumerate(simple.words[:3]):
-                if word.literal == "set" or (place == 0 and word.literal in functions):
+                if word.text == "set" or (place == 0 and word.literal in functions):
                     yield from simple.words[place + 1 :]
                     break
 
@@ -115,7 +115,7 @@ class Shared:
     def gives_numbers(self, simple: Simple) -> bool:
         """Whether `simple` sets `$1` and its like, if it does, to nothing but numbers."""
         for place, word in enumerate(simple.words[:3]):
-            if word.literal == "set" or (place == 0 and word.literal in self.functions):
+            if word.text == "set" or (place == 0 and word.literal in self.functions):
                 return arguments_are_numbers(
                     one for one in simple.words[place + 1 :] if one.text[:1] not in ("-", "+")
                 )

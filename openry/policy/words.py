@@ -53,7 +53,8 @@ class Word(NamedTuple):
     @property
     def literal(self) -> str | None:
         """The exact text, or None where it is not known."""
-        return None if self.splits or marked(self.text) else self.text
+        text = self.text
+        return None if self.splits or (not text.isascii() and marked(text)) else text
 
     @property
     def may_be_option(self) -> bool:
