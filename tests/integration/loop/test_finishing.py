@@ -44,7 +44,7 @@ def accepted(journal, *texts: str) -> None:
 
 
 def rounds(journal, instances: int) -> Rounds:
-    work = replace(selftest._work(), instances=instances)
+    work = replace(selftest.dice_work(), instances=instances)
     return Rounds(work, WORLD, journal, lambda *event: None)
 
 

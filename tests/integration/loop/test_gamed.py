@@ -78,7 +78,7 @@ def test_b63_an_identical_candidate_is_known_by_its_hash(journal):
         asked.append(question)
         return Proposal((SetPrompt(step="a", text="say"),), "planner:x", "the same again")
 
-    work = replace(selftest._work(), ask=ask, instances=1)
+    work = replace(selftest.dice_work(), ask=ask, instances=1)
     rounds = Rounds(work, world, journal, lambda *event: None)
     failing = next(t for t in (world.run(text, n) for n in range(99)) if not t.acceptable)
     journal.round(Round(0, text, failing, "failed"), edits=0, started_at="")
