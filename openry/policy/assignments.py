@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 
-from openry.policy.calls import read_words
 from openry.policy.expansion import Words, value_text
 from openry.policy.numbers import is_number
+from openry.policy.programs import read_words
 from openry.policy.script import Simple
 from openry.policy.tracing import ANY, SAME, SOME, SPLIT, Origin
 from openry.policy.words import NAME, NUMBER, STAR, UNKNOWN, Word, expand_braces, plain

@@ -12,30 +12,20 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
-from openry.policy.assignments import DECLARING, Assignments, paths_of
+from openry.policy.assignments import DECLARING
 from openry.policy.expansion import Words
 from openry.policy.moves import MOVING
 from openry.policy.numbers import NAMES, POSITIONAL, POSITIONS
 from openry.policy.outputs import printed
-from openry.policy.script import (
-    Redirect,
-    Script,
-    Shared,
-    Simple,
-    check_characters,
-)
-from openry.policy.tracing import ARGUMENTS, SPLIT, Origin
-from openry.policy.words import END, NAME, ONE, UNKNOWN, VALUE, Word, expand_braces, marked, plain
+from openry.policy.redirections import Redirections
+from openry.policy.script import Redirect, Script, Shared, Simple, check_characters
+from openry.policy.tracing import ARGUMENTS, Origin
+from openry.policy.words import END, UNKNOWN, VALUE, Word, expand_braces
 
-#: Blanks, among them a line's end behind a backslash, and a comment where one may begin.
-_BLANKS = re.compile(r"(?:[ \t]|(?<=[ \t])\\\n)*(?:(?<![^ \t\n;&|()`])#[^\n]*)?")
-_BLANK = frozenset(" \t\\#")  #: what blanks and comments begin with
 #: A further word of a command without anything special in it.
 _ARGUMENT = re.compile(
     r"""[ \t]+(?:(?!#)([^\s|&;()<>'"\\$`*?\[{},~]+)|'([^']*)'|"([^"$`\\]*)")(?=[ \t\n|;&)]|\Z)"""
 )
-_REDIRECT = re.compile(r"(?:[0-9]+|\{[A-Za-z_]\w*\})?(?:<<<|<<-?|<>|<&|>&|>>|>\||<|>)|&>>?")
-_REDIRECTING = frozenset("<>&{0123456789")
 _AFTER = frozenset(("", "|", ";", "\n", ")"))  #: signs with which no word and no redirection begins
 _ASSIGN = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[0-9A-Za-z_]*\])?\+?=")
 _FUNCTION = re.compile(r"([^\s|&;()<>'\"\\$`=]+)[ \t]*\([ \t]*\)")
@@ -102,17 +92,11 @@ def read_script(
     )
 
 
-class _Grammar(Assignments):
+class _Grammar(Redirections):
     in_turn = False
-    #: The same of a redirection of the command that is being read; None where it has none.
-    given: tuple[str, ...] | None = None
     #: The stages of the pipeline that was read last; None where one is no simple command.
     stages: list[Simple] | None = None
     made: Simple | None = None
-
-    def __init__(self, text: str, shared: Shared, at: int = 0) -> None:
-        super().__init__(text, shared, at)
-        self.heredocs: list[tuple[str, bool, bool, str, str]] = []
 
     # --- lists --------------------------------------------------------------------------------
 
@@ -246,7 +230,7 @@ class _Grammar(Assignments):
         if self.ahead("(("):
             self.at += 2
             self.arithmetic("))")
-            self._redirects_after(piped)
+            self.redirects_after(piped)
             return
         if self.take("("):
             self._inside(lambda: self.list_of_commands(")"), piped)
@@ -272,7 +256,7 @@ class _Grammar(Assignments):
         read()
         self.depth -= 1
         self.input = outer
-        given = self._redirects_after(piped)
+        given = self.redirects_after(piped)
         texts: tuple[str | None, ...] = (outer if given is None else given) or (None,)
         self.shared.values[name.strip(VALUE + END)] = [Origin(one) for one in texts]
         self.made = None
@@ -351,7 +335,7 @@ class _Grammar(Assignments):
         self.set_loop(name, texts)
         if name:
             self.shared.commands.append(Simple((), ((name, Word(UNKNOWN)),)))
-        self._need_keyword("do")
+        self.need_keyword("do")
         with self._surely([name] if name else []):
             self.list_of_commands("", frozenset({"done"}))
         self.shared.known.pop(name, None)
@@ -378,7 +362,7 @@ class _Grammar(Assignments):
         if self.word() is None:
             raise self.fail("`case` of nothing")
         self.blanks(newlines=True)
-        self._need_keyword("in")
+        self.need_keyword("in")
         while True:
             self.blanks(newlines=True)
             if self.keyword() == "esac":
@@ -448,7 +432,7 @@ class _Grammar(Assignments):
             self.blanks()
             if self.peek() in _AFTER:
                 break
-            if self._redirect(redirects):
+            if self.redirect(redirects):
                 continue
             declares = bool(words) and words[0].text in DECLARING
             if (declares or not words) and (found := _ASSIGN.match(self.text, self.at)):
@@ -475,102 +459,13 @@ class _Grammar(Assignments):
         self.shared.commands.append(made)
         self.note_assigned(made, sure=sure)
 
-    def _redirect(self, redirects: list[Redirect]) -> bool:
-        if self.peek() not in _REDIRECTING or self.peek(2) in ("<(", ">("):
-            return False
-        found = self.match(_REDIRECT)
-        if not found:
-            return False
-        op = re.sub(r"^(?:[0-9]+|\{\w+\})", "", found)
-        if found[0] == "{":  # it gets a number
-            self.shared.set(found[1 : found.index("}")], (NAME,))
-        self.blanks()
-        start = self.at
-        target = self.word()
-        if target is None:
-            raise self.fail("a redirection to nothing")
-        if "<" in op:
-            self.given = self._given(op, target)
-        if op in ("<<", "<<-"):
-            if marked(target.text) and not target.quoted:
-                raise self.fail("a here-document's end that is hard to read")
-            if set(self.text[start : self.at]) & set("$`"):
-                raise self.fail("a here-document's end that is hard to read")
-            whole, lines = (self.shared.named([Origin(None)]) for _ in "ab")
-            self.heredocs.append((plain(target.text), target.quoted, op == "<<-", whole, lines))
-            redirects.append(Redirect("<<", Word(UNKNOWN, paths=(whole,))))
-            self.given = (lines,)
-        else:
-            redirects += [Redirect(op, one) for one in expand_braces(target)]
-        return True
-
-    def _given(self, op: str, target: Word) -> tuple[str, ...]:
-        """What is read from a redirection."""
-        if op == "<" and target.text == f"/dev/fd/{ONE}":
-            return self.process
-        if op == "<<<":
-            texts = paths_of(target)
-            split = self.shared.values_of(texts, SPLIT)
-            return (split, *(one for one in texts if one is not None))
-        return ()
-
-    def _redirects_after(self, piped: bool) -> tuple[str, ...] | None:
-        """The redirections of a compound command; gives what they let it read, if they do."""
-        redirects: list[Redirect] = []
-        self.given = None
-        self.blanks()
-        while self._redirect(redirects):
-            self.blanks()
-        if redirects:
-            self.shared.commands.append(Simple((), (), tuple(redirects), piped))
-        return self.given
-
     # --- small things -------------------------------------------------------------------------
-
-    def blanks(self, *, newlines: bool = False) -> None:
-        """Skip blanks and a comment; with `newlines` line ends too, with their here-documents."""
-        while True:
-            sign = self.text[self.at : self.at + 1]
-            if sign in _BLANK and (found := _BLANKS.match(self.text, self.at)):
-                self.at = found.end()
-            if not newlines or not self.take("\n"):
-                return
-            for end, quoted, tabs, whole, lines in self.heredocs:
-                body = self._body(end, quoted=quoted, tabs=tabs)
-                if quoted or not set("".join(body)) & set("$`\\"):
-                    self.shared.values[whole.strip(VALUE + END)] = [Origin("\n".join(body))]
-                    origins = [Origin(one) for one in dict.fromkeys(body)]
-                    self.shared.values[lines.strip(VALUE + END)] = origins
-            self.heredocs.clear()
-
-    def _body(self, end: str, *, quoted: bool, tabs: bool) -> list[str]:
-        """The lines of a here-document."""
-        lines: list[str] = []
-        while True:
-            if self.at >= len(self.text):
-                raise self.fail("a here-document that does not end")
-            stop = self.text.find("\n", self.at)
-            line = self.text[self.at : stop if stop >= 0 else len(self.text)]
-            self.at = stop + 1 if stop >= 0 else len(self.text)
-            line = line.lstrip("\t") if tabs else line
-            if line == end:
-                break
-            if not quoted and (len(line) - len(line.rstrip("\\"))) % 2:
-                raise self.fail("a backslash at the end of a line")
-            lines.append(line)
-        if quoted or not lines:
-            return lines
-        inner = _Grammar("\n".join(lines), self.shared)
-        inner.depth = self.depth + 1
-        inner.plain_backquotes = True
-        inner.quoted_text("", heredoc=True)
-        return lines
 
     def keyword(self) -> str:
         found = _KEYWORD.match(self.text, self.at)
         return found.group() if found else ""
 
-    def _need_keyword(self, word: str) -> None:
+    def need_keyword(self, word: str) -> None:
         if self.keyword() != word:
             raise self.fail(f"no `{word}`")
         self.at += len(word)

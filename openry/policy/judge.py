@@ -1,25 +1,26 @@
 """Judging a whole line: every simple command of it, by one policy."""
 
-# ruff: noqa: PTH110, PTH114, PTH208
+# ruff: noqa: PTH110, PTH208
 # Paths are compared as text here, many for each command.
 
 from __future__ import annotations
 
 import os
 import re
-from fnmatch import fnmatchcase
 
-from openry.policy.calls import Call, Place, Touched, read_call
+from openry.policy.calls import Call, Place, Touched
 from openry.policy.grammar import read_script
 from openry.policy.moves import places
 from openry.policy.numbers import POSITIONAL
-from openry.policy.patterns import path_patterns, read_address, resolve
-from openry.policy.profiles import Profile, is_loaded, profile_of
+from openry.policy.patterns import resolve
+from openry.policy.profiles import Profile, profile_of
+from openry.policy.programs import read_call
 from openry.policy.rules import Rule
 from openry.policy.script import Redirect, Script, Simple
+from openry.policy.touching import Touching
 from openry.policy.tracing import Tracing
 from openry.policy.values import Decision, Part
-from openry.policy.words import DEEP, ONE, STAR, UNKNOWN, Opaque, Word, marked, shown
+from openry.policy.words import DEEP, ONE, STAR, UNKNOWN, Opaque, Word, marked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,52 +29,25 @@ if TYPE_CHECKING:
     from openry.policy.policy import Policy
 
 ALLOW, CONFIRM, DENY = Decision.ALLOW, Decision.CONFIRM, Decision.DENY
-_SYSTEM_READ = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/nix/")
-_DEVICES = frozenset(
-    f"/dev/{name}" for name in "null stdout stderr stdin zero tty urandom random full".split()
-)
-_HARMLESS_PAGERS = frozenset(("cat", "", "/bin/cat"))
-_KNOWN_PATHS = (
-    'the file\'s name itself, a pattern (`for f in *.txt; do … "$f"`), or what `find` or `ls`'
-    " names (`find . -name '*.txt' | xargs …`)"
-)
-#: Commands that run a text in the shell that is judged.
 _ANY_NAME = frozenset((STAR, ONE))
+#: Commands that run a text in the shell that is judged.
 _IN_THIS_SHELL = frozenset(("eval", "trap", "let", "mapfile", "source"))
 _DEEPEST = 8
 #: A path that stays one word, the same, where a variable gives it.
 _PLAIN_PATH = re.compile(r"/[^\s*?\[\]~\\]*")
 
 
-class Judge:
+class Judge(Touching):
     """Judges for one policy; holds what was found on the way."""
 
     def __init__(self, policy: Policy, place: Place) -> None:
-        self.policy = policy
-        self.place = place
+        super().__init__(policy, place)
         self.functions: frozenset[str] = frozenset()
         self.tainted: frozenset[str] = frozenset()
         self.environment: Mapping[str, str] | None = None
-        self.tracing = Tracing({})
-        self.reals: dict[str, str] = {}
-        self.are_links: dict[str, bool] = {}
         self.names: dict[str, str] = {}
-        self.links = False  #: the line makes links
         self.dashes: dict[str, bool] = {}
         self.seen: dict[tuple[object, ...], list[Part]] = {}
-        below = tuple(f"{text}/**" for text in policy.protect)
-        self.protected = tuple(
-            zip(
-                policy.protect,
-                path_patterns(policy.protect, place.workspace, place.home),
-                path_patterns(below, place.workspace, place.home),
-                strict=True,
-            )
-        )
-        self.parts: list[Part] = []
-        self.reads: dict[str, None] = {}
-        self.writes: dict[str, None] = {}
-        self.hosts: dict[str, None] = {}
 
     def text(
         self, text: str, depth: int = 0, arguments: Sequence[str] | None = (), *, here: bool = False
@@ -87,7 +61,7 @@ class Judge:
         outer, seen = self.tracing, self.seen
         for rule in self.policy.of_texts:
             if re.search(rule.regex, text):
-                self._add((text,), DENY, rule.shown, rule.message or "a pattern denies it")
+                self.add((text,), DENY, rule.shown, rule.message or "a pattern denies it")
         try:
             if depth > _DEEPEST:
                 raise Opaque("shells in shells, too deep")
@@ -101,10 +75,10 @@ class Judge:
                 values=outer.values if here else {},
             )
         except Opaque as error:
-            self._add((text,), self.policy.opaque, "opaque", f"cannot be analysed: {error}")
+            self.add((text,), self.policy.opaque, "opaque", f"cannot be analysed: {error}")
             return
         except RecursionError:
-            self._add((text[:80],), self.policy.opaque, "opaque", "cannot be analysed: too deep")
+            self.add((text[:80],), self.policy.opaque, "opaque", "cannot be analysed: too deep")
             return
         self.functions |= script.functions
         self.tainted |= script.tainted
@@ -145,7 +119,7 @@ class Judge:
         for name, word in simple.assigns:
             self.variable(name, word.literal)
         for redirect in simple.redirects:
-            self._redirect(redirect)
+            self.redirect(redirect)
         if not simple.words:
             return
         key = (simple.words, simple.input, simple.redirects, self.place.cwds)
@@ -176,12 +150,12 @@ class Judge:
         said = tuple(word.shown for word in argv)
         first = argv[0].literal
         if first is not None and first in self.functions:
-            self._add(said, ALLOW, "function", "a function of this line; its commands are judged")
+            self.add(said, ALLOW, "function", "a function of this line; its commands are judged")
             return
         try:
             call = read_call(argv, self.place, self.names, given)
         except Opaque as error:
-            self._add(said, self.policy.opaque, "opaque", f"cannot be analysed: {error}")
+            self.add(said, self.policy.opaque, "opaque", f"cannot be analysed: {error}")
             return
         if call.fed and fed is not None:
             call = _with_text(call, fed)
@@ -195,7 +169,7 @@ class Judge:
             call = call._replace(opaque="", scripts=(*call.scripts, *found))
         self._call(call, said)
         if depth >= _DEEPEST:
-            self._add(said, self.policy.opaque, "opaque", "commands in commands, too deep")
+            self.add(said, self.policy.opaque, "opaque", "commands in commands, too deep")
             return
         outer = self.place
         if call.below:
@@ -248,16 +222,16 @@ class Judge:
         files += [Touched("read", Word(path)) for path in reads if path not in writes]
         addresses = tuple(Word(url) for url in urls)
         call = Call(name, name, argv, Profile(), files=tuple(files), urls=addresses)
-        self._add(said, ALLOW, "capability", "a capability of this step")
+        self.add(said, ALLOW, "capability", "a capability of this step")
         for rule in self.policy.rules_for(call):
             named = rule.decision is not ALLOW and rule.names(call, self.place)
             if named and rule.touches(call, self.place):
                 reason = rule.message or f"`{name}` is not free here"
-                self._add(said, rule.decision, rule.shown, reason, rule.instead)
+                self.add(said, rule.decision, rule.shown, reason, rule.instead)
         for touched in files:
-            self._file(touched, said)
+            self.file(touched, said)
         for word in addresses:
-            self._address(word, said)
+            self.address(word, said)
 
     # --- one call -----------------------------------------------------------------------------
 
@@ -270,19 +244,19 @@ class Judge:
         naming = [rule for rule in allowing if rule.decision is not DENY]
         always = call.profile.always
         if always and not naming:
-            self._risk(said, "profile", always)
+            self.risk(said, "profile", always)
         for option, why in call.hazards:
             if not any(rule.frees(call, option) for rule in naming):
-                self._risk(said, "profile", why)
+                self.risk(said, "profile", why)
         unclear = call.opaque or call.unclear
         if unclear and not any(rule.runs for rule in naming):
-            self._add(said, policy.opaque, "opaque", f"cannot be analysed: {unclear}")
+            self.add(said, policy.opaque, "opaque", f"cannot be analysed: {unclear}")
         if call.blind:
-            self._add(said, policy.opaque, "opaque", f"cannot be analysed: {call.blind}")
+            self.add(said, policy.opaque, "opaque", f"cannot be analysed: {call.blind}")
         for touched in call.files:
-            self._file(touched, said)
+            self.file(touched, said)
         for word in call.urls:
-            self._address(word, said)
+            self.address(word, said)
 
     def _rule(self, call: Call, said: tuple[str, ...]) -> list[Rule]:
         """Judge by the rules. Gives those that allow the call, perhaps after a question."""
@@ -292,7 +266,7 @@ class Judge:
         if denying:
             rule = denying[0]
             reason = rule.message or f"`{rule.program}` is denied here"
-            self._add(said, DENY, rule.shown, reason, rule.instead)
+            self.add(said, DENY, rule.shown, reason, rule.instead)
             return []
         asking = [r for r in speaking if r.decision is CONFIRM and r.touches(call, place)]
         covering = [r for r in speaking if r.decision is not DENY and r.covers(call, place)]
@@ -300,11 +274,11 @@ class Judge:
         if asking and (allowing or asking[0] in covering or policy.default is not DENY):
             rule = asking[0]
             reason = rule.message or f"`{rule.program}` needs a person's yes"
-            self._add(said, CONFIRM, rule.shown, reason, rule.instead)
+            self.add(said, CONFIRM, rule.shown, reason, rule.instead)
         elif allowing:
-            self._add(said, ALLOW, allowing[0].shown, "a rule allows it")
+            self.add(said, ALLOW, allowing[0].shown, "a rule allows it")
         elif call.profile.harmless:
-            self._add(said, ALLOW, "shell", "it does nothing outside the shell")
+            self.add(said, ALLOW, "shell", "it does nothing outside the shell")
         else:
             self._without_rule(call, said, speaking)
         return covering
@@ -313,202 +287,25 @@ class Judge:
         policy = self.policy
         if not call.name and policy.default is not DENY:
             reason = f"`{call.file}` lies in no trusted folder, so what it does is not known"
-            self._add(said, policy.opaque, "opaque", reason)
+            self.add(said, policy.opaque, "opaque", reason)
         elif policy.default is ALLOW:
-            self._add(said, ALLOW, "default", "allowed by default")
+            self.add(said, ALLOW, "default", "allowed by default")
         elif speaking:
             reason = f"no rule allows this use of `{said[0]}`"
             allowed = ", ".join(
                 f"`{rule.described}`" for rule in speaking if rule.decision is ALLOW
             )
-            self._add(said, policy.default, "default", reason, allowed)
+            self.add(said, policy.default, "default", reason, allowed)
         else:
             reason = f"no rule allows `{said[0]}`"
-            self._add(said, policy.default, "default", reason, policy.offered)
-
-    # --- files, addresses, variables ----------------------------------------------------------
-
-    def _redirect(self, redirect: Redirect) -> None:
-        op, word = redirect.op, redirect.target
-        if op in ("<<", "<<<"):
-            return
-        if (
-            op in (">&", "<&")
-            and word.literal is not None
-            and word.literal.strip("0123456789-") == ""
-        ):
-            return
-        said = (op, word.shown)
-        if word.text.startswith(("/dev/tcp/", "/dev/udp/")):
-            _, _, _, host, port = (*word.text.split("/"), "", "")[:5]
-            if self.policy.hosts is None:
-                self._risk(said, "network", "it opens a connection to another machine")
-            self._host(f"{host}:{port}", said)
-            return
-        how = ("read",) if op in ("<", "<&") else ("read", "write") if op == "<>" else ("write",)
-        for one in how:
-            self._file(Touched(one, word), said)
-
-    def _file(self, touched: Touched, said: tuple[str, ...]) -> None:
-        how, word = touched.how, touched.word
-        texts = self.tracing.texts(word)
-        if texts is None:
-            self._unknown_path(how, word, said)
-            return
-        if how == "write" and len(texts) > 1:  # with an empty variable before a last `/`
-            texts = tuple(text for text in texts if text != "/") or texts
-        found = {
-            resolve(text, cwd, self.place.home): None
-            for text in texts
-            if text  # an empty one names nothing
-            for cwd in self.place.cwds
-        }
-        climbing = [text for text in texts if ".." in text.split("/")]
-        link = f"{said[-1].rpartition('/')[0]}/" if said[0] == "ln" else ""
-        if self.links and any(_climbs_late(text.removeprefix(link)) for text in climbing):
-            found[None] = None  # it may pass a link that the line makes
-        for text in climbing:
-            found.update((_climbed(text, cwd, self.place.home), None) for cwd in self.place.cwds)
-        for path in found:
-            if path is None:
-                self._unknown_path(how, word, said)
-            else:
-                self._path(how, path, said)
-
-    def _unknown_path(self, how: str, word: Word, said: tuple[str, ...]) -> None:
-        """A file that only the run will tell is outside of what the policy restricts."""
-        if how == "any":
-            return
-        writing = how in ("write", "remove")
-        folder, slash, _ = word.text.partition(UNKNOWN)[0].rpartition("/")
-        if writing and slash:
-            for cwd in self.place.cwds:
-                known = resolve(f"{folder}/{STAR}{DEEP}", cwd, self.place.home)
-                if known and self._protects(known, how, said):
-                    return
-        allowed, verb = (self.policy.write, "written") if writing else (self.policy.read, "read")
-        place = self.place
-        if (
-            allowed is None
-            or self.policy.opaque is ALLOW
-            or any(
-                one.parts == ("**",) for one in path_patterns(allowed, place.workspace, place.home)
-            )
-        ):
-            return
-        reason = (
-            f"which file `{word.shown}` is, to be {verb}, is known only at run time, so it counts"
-            " as outside"
-        )
-        rule = "files.write" if writing else "files.read"
-        self._add(said, self.policy.opaque, rule, reason, _KNOWN_PATHS)
-
-    def _path(self, how: str, path: str, said: tuple[str, ...]) -> None:
-        if path in _DEVICES or path.startswith("/dev/fd/"):
-            return
-        writing = how in ("write", "remove")
-        if how != "any":
-            (self.writes if writing else self.reads)[shown(path)] = None
-        real = self._real(path)
-        every = (path,) if real == path else (path, real)
-        policy, place = self.policy, self.place
-        if how != "read" and any(self._protects(one, how, said) for one in every):
-            return
-        allowed = policy.write if writing else policy.read
-        if allowed is None or how == "any":
-            return
-        for one in every:
-            if not writing and one.startswith(_SYSTEM_READ):
-                continue
-            patterns = path_patterns(allowed, place.workspace, place.home)
-            if not any(pattern.contains(one) for pattern in patterns):
-                verb = "written" if writing else "read"
-                where = ", ".join(f"`{text}`" for text in allowed) or "nothing"
-                reason = f"`{shown(one)}` is outside what may be {verb}"
-                self._add(said, DENY, f"files.{'write' if writing else 'read'}", reason, where)
-                return
-
-    def _protects(self, path: str, how: str, said: tuple[str, ...]) -> bool:
-        """Whether `path` is, or may be, what nothing may write; then it is said."""
-        # What `find` and the like name is taken for hidden where a word says so, or to remove it.
-        seen = path.replace(f"/{DEEP}", f"/{STAR}{DEEP}")
-        for text, itself, inside in self.protected:
-            anywhere = text.startswith("**")
-            tree = how == "remove" and not anywhere
-            said_so = not path.endswith(DEEP) or tree
-            met = (
-                inside.meets(seen, tree=tree)
-                or (said_so and itself.meets(path, tree=tree))
-                or (how == "write" and inside.meets(f"{seen}/{STAR}"))  # copied into a folder
-            )
-            if met and (how != "any" or text.endswith(".openry")):
-                self._add(said, DENY, "protect", f"`{text}` is protected")
-                return True
-        return False
-
-    def _real(self, path: str) -> str:
-        """`path` with links followed, as far as its names are known."""
-        folder, _, name = path.rpartition("/")
-        if marked(folder):
-            return f"{self._real(folder)}/{name}"
-        real = self.reals.get(folder)
-        if real is None:
-            real = self.reals[folder] = _realpath(folder or "/").rstrip("/")
-        whole = f"{real}/{name}"
-        if not marked(name) and self._is_link(whole):
-            return _realpath(whole)
-        return whole
-
-    def _is_link(self, path: str) -> bool:
-        if path not in self.are_links:
-            self.are_links[path] = os.path.islink(path)
-        return self.are_links[path]
-
-    def _address(self, word: Word, said: tuple[str, ...]) -> None:
-        address = None if word.splits else read_address(word.text)
-        if address is None:
-            if self.policy.hosts is not None:
-                reason = f"cannot be analysed: which host `{word.shown}` names"
-                self._add(said, self.policy.opaque, "opaque", reason)
-            return
-        self._host(address.place, said)
-
-    def _host(self, place: str, said: tuple[str, ...]) -> None:
-        self.hosts[shown(place)] = None
-        hosts = self.policy.hosts
-        if hosts is None:
-            return
-        name = place.partition(":")[0]
-        if place not in hosts and name not in hosts:
-            allowed = ", ".join(f"`{one}`" for one in hosts) or "no host"
-            self._add(
-                said, DENY, "network.hosts", f"`{shown(place)}` is no host of this step", allowed
-            )
-
-    def variable(self, name: str, literal: str | None) -> None:
-        if not is_loaded(name) or any(fnmatchcase(name, one) for one in self.policy.env):
-            return
-        if name.endswith("PAGER") and literal in _HARMLESS_PAGERS:
-            return
-        reason = f"programs load or run what `{name}` says"
-        self._risk((f"{name}=",), "variables", reason, "name it in `env.pass`")
+            self.add(said, policy.default, "default", reason, policy.offered)
 
     def _function(self, name: str) -> None:
         known = profile_of(name).known or any(rule.program == name for rule in self.policy.rules)
         folders = [one for one in self.place.path.split(":") if one.startswith("/")]
         if known or "/" in name or any(os.path.exists(f"{one}/{name}") for one in folders):
             reason = f"a function named `{name}` would run instead of the program"
-            self._risk((f"{name}()",), "functions", reason, "give it another name")
-
-    def _risk(self, argv: tuple[str, ...], rule: str, reason: str, instead: str = "") -> None:
-        """What is denied although a rule may allow the program; free only where all is."""
-        if self.policy.opaque is not ALLOW:
-            self._add(argv, DENY, rule, reason, instead)
-
-    def _add(
-        self, argv: tuple[str, ...], decision: Decision, rule: str, reason: str, instead: str = ""
-    ) -> None:
-        self.parts.append(Part(argv, decision, rule, reason, instead))
+            self.risk((f"{name}()",), "functions", reason, "give it another name")
 
 
 def _fed(simple: Simple) -> Redirect | None:
@@ -529,33 +326,6 @@ def _with_text(call: Call, fed: Redirect) -> Call:
     elif word.text.startswith("/dev/fd/"):
         word = Word(UNKNOWN, paths=tuple(one.removeprefix(word.text) for one in word.paths))
     return call._replace(read=word, opaque="")
-
-
-def _realpath(path: str) -> str:
-    try:
-        return os.path.realpath(path)
-    except OSError:  # a link of another user's process: nor can the command follow it
-        return path
-
-
-def _climbs_late(text: str) -> bool:
-    """Whether `..` stands behind a name."""
-    parts = [part for part in text.split("/") if part not in ("", ".")]
-    return ".." in parts[next((at for at, part in enumerate(parts) if part != ".."), 0) :]
-
-
-def _climbed(text: str, cwd: str, home: str) -> str | None:
-    """Where `text` leads for a program: `..` after a link is the folder above its target."""
-    if not cwd or resolve(text, cwd, home) is None:
-        return None
-    if text == "~" or text.startswith("~/"):
-        text = home + text[1:]
-    head, up, rest = (
-        f"{cwd}/{text}".rpartition("/..") if text[:1] != "/" else text.rpartition("/..")
-    )
-    if marked(head):
-        return resolve(f"{head}{up}{rest}", cwd, home)
-    return resolve(_realpath(head + up) + rest, cwd, home)
 
 
 def _any_dash(folder: str) -> bool:

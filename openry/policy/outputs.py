@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from openry.policy.calls import Call, Touched, read_words
+from openry.policy.calls import Call, Touched
 from openry.policy.derived import found_below, texts_of
 from openry.policy.numbers import prints_numbers, speaks_otherwise
 from openry.policy.profiles import profile_of
+from openry.policy.programs import read_words
 from openry.policy.script import Shared, Simple
 from openry.policy.words import DEEP, END, NAME, STAR, UNKNOWN, VALUE
 
