@@ -19,6 +19,8 @@ from openry.ledger.records import snapshots_of
 from openry.ledger.workers import WorkerRow, held_runs, live_workers
 from openry.orchestrator import terminal
 from openry.orchestrator.engine import Engine
+from openry.orchestrator.loader import load
+from openry.orchestrator.lookup import find_file
 from openry.orchestrator.terminal import NAME, OK, AsJson, Id
 from openry.sandbox.quarantine import forget as forget_quarantined
 from openry.session.keeper import Keeper
@@ -112,29 +114,40 @@ def replay(
     recorded: Annotated[
         bool, typer.Option("--recorded", help="Agents say what they said; no model is asked.")
     ] = False,
+    mended: Annotated[
+        str, typer.Option("--with", help="The workflow, mended since.", metavar="NAME|FILE")
+    ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Run an instance once more from a step, as a new one on the files as they were before it."""
     if model and recorded:
         raise UsageError("`--recorded` asks no model: leave `--model` out")
-    with Engine(terminal.settings()) as engine:
+    config = terminal.settings()
+    with Engine(config) as engine:
         old = engine.find(instance)
-        made = engine.replay(old, from_step, model=model, recorded=recorded, dry_run=dry_run)
+        how: dict[str, Any] = {"model": model, "recorded": recorded, "dry_run": dry_run}
+        if mended:
+            how["mended"] = load(find_file(mended, config))
+        made = engine.replay(old, from_step, **how)
     about = {
         "replay_of": old,
         "from": made.step_id,
         "steps": list(made.steps),
         "snapshot": made.snapshot_id,
+        "kept": made.kept,
+        "saved_s": round(made.saved_s, 3),
     }
+    saved = f"; {made.kept} steps before are not done again, which saves {made.saved_s:.1f} s"
+    saved = saved if made.kept else ""
     if as_json:
         new = {} if dry_run else {"instance": made.row["instance_id"], "state": "queued"}
         terminal.answer({**new, **about, "dry_run": dry_run})
     elif dry_run:
         files = f"the files of snapshot {made.snapshot_id[:12]}" if made.snapshot_id else "no files"
-        terminal.out(f"would run {', '.join(made.steps)} of {old} with {files}")
+        terminal.out(f"would run {', '.join(made.steps)} of {old} with {files}{saved}")
     else:
-        terminal.out(f"{made.row['instance_id']}: queued; `{NAME} run` goes on with it")
+        terminal.out(f"{made.row['instance_id']}: queued; `{NAME} run` goes on with it{saved}")
     return OK
 
 

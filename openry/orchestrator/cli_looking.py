@@ -11,6 +11,7 @@ import typer
 from openry.errors import UsageError
 from openry.ledger.commands import of_run
 from openry.ledger.journal import events_after
+from openry.ledger.replays import links_of
 from openry.ledger.runs import find_runs, get_run
 from openry.models import InstanceState
 from openry.orchestrator import show
@@ -40,7 +41,10 @@ def status(
             out(show.list_json(live) if as_json else show.instance_table(live), as_json)
             return OK
         outcome = engine.outcome(engine.find(instance))
-    out(show.status_json(outcome) if as_json else show.instance_tree(outcome), as_json)
+        with engine.ledger.read() as connection:
+            links = links_of(connection, outcome.instance_id)
+    found = show.status_json(outcome, links) if as_json else show.instance_tree(outcome, links)
+    out(found, as_json)
     return OK
 
 

@@ -50,7 +50,7 @@ from openry.orchestrator.loader import Loaded
 from openry.orchestrator.outcomes import FINAL, InstanceOutcome, StepOutcome, outcome_of
 from openry.orchestrator.plan import Plan
 from openry.orchestrator.protocol import Signal
-from openry.orchestrator.replaying import Replay, plan_replay
+from openry.orchestrator.replaying import Replay, plan_replay, refuse_other
 from openry.orchestrator.room import OpenModel, Room, Times
 from openry.orchestrator.spec import ABORT, DONE, WorkflowSpec
 
@@ -181,6 +181,7 @@ class Engine:
         *,
         model: str = "",
         recorded: bool = False,
+        mended: Loaded | WorkflowSpec | None = None,
         dry_run: bool = False,
     ) -> Replay:
         """Queue an instance once more from one of its steps, on the files as they were before.
@@ -188,14 +189,19 @@ class Engine:
         Args:
             model: Acts in every agent step instead of those that did.
             recorded: Agents say again what they said then; no model is asked.
+            mended: The workflow as it is to be followed from there on, instead of as it was.
 
         Raises:
             UsageError: It has no such step, nobody kept those files, or what an agent said is not
                 in the ledger.
         """
         about: dict[str, Any] = {"model": model, "recorded": recorded}
+        instance = self._instance(instance_id)
+        if mended is not None:
+            plan, file = plan_of(mended, self.config, {})
+            refuse_other(plan, instance)
+            about["mended"] = row_of(plan, self.config, file=file, inputs=instance.inputs)
         with self.ledger.read() as connection:
-            instance = self._instance(instance_id)
             replay = plan_replay(self.room, connection, instance, from_step, **about)
         if not dry_run:
             folder = Path(replay.row["workspace"])

@@ -10,13 +10,13 @@ from typing import Any
 
 from openry.errors import UsageError
 from openry.ledger.instances import Instance
-from openry.ledger.journal import Transaction
+from openry.ledger.journal import Transaction, seconds_between
 from openry.ledger.records import snapshots_of
 from openry.ledger.runs import Run, runs_of
 from openry.models import RunState
 from openry.orchestrator.course import new_id
 from openry.orchestrator.intake import Row, own_folder
-from openry.orchestrator.plan import Plan, sha256_of
+from openry.orchestrator.plan import Plan, read_plan, sha256_of
 from openry.orchestrator.recorded import recorded_name, replies_of
 from openry.orchestrator.room import Room
 from openry.orchestrator.spec import AgentSpec, Kind
@@ -30,12 +30,16 @@ class Replay:
         steps: Steps of its workflow from there on, in the order of the file.
         snapshot_id: The files it begins with; empty for an empty folder.
         row: The new instance, not put down yet.
+        kept: How many steps before that are not done again.
+        saved_s: How long these took then, with their failed attempts.
     """
 
     step_id: str
     steps: tuple[str, ...]
     snapshot_id: str
     row: Row
+    kept: int
+    saved_s: float
 
 
 def plan_replay(
@@ -46,18 +50,24 @@ def plan_replay(
     *,
     model: str = "",
     recorded: bool = False,
+    mended: Row | None = None,
 ) -> Replay:
     """What a replay of an instance from one of its steps would be; the first without a name.
 
+    Args:
+        mended: An instance's row with the plan to follow instead of its own.
+
     Raises:
-        UsageError: It has no such step, nobody kept the files as they were before it, or what an
-            agent said is not in the ledger.
+        UsageError: It has no such step, nobody kept the files as they were before it, what an
+            agent said is not in the ledger, or `mended` has no such step.
     """
-    plan = room.plan(instance)
+    plan = read_plan(mended["plan"]) if mended else room.plan(instance)
     runs = [run for run in runs_of(connection, instance.instance_id) if not run.item]
     first = _first_run(plan, runs, from_step, instance)
     place = _place_of(plan, first)
     ids = [step.id for step in plan.workflow_at(place).sub_steps]
+    if first.step_id not in ids:
+        raise UsageError(f"the mended `{plan.name}` has no step `{first.step_id}` to begin at")
     before = runs[: runs.index(first)]
     done = [run for run in before if run.status == RunState.DONE]
     payload = dict(done[-1].payload if done else plan.payload)
@@ -77,7 +87,31 @@ def plan_replay(
     big = [each for each in instance.data.get("big", ()) if each["place"] != place]
     row["data"] = {"place": place, "entry": first.step_id, "big": big, "entry_payload": payload}
     row |= {"replay_of": instance.instance_id, "replay_from_step": first.step_id}
-    return Replay(first.step_id, tuple(ids[ids.index(first.step_id) :]), snapshot_id, row)
+    if mended:
+        row |= {name: mended[name] for name in ("source_file", "inputs")}
+        row["drafted"] = instance.drafted or mended["drafted"]
+    following = tuple(ids[ids.index(first.step_id) :])
+    kept = len({(run.big_step, run.step_id) for run in done})
+    return Replay(first.step_id, following, snapshot_id, row, kept, sum(map(_took_s, before)))
+
+
+def refuse_other(plan: Plan, instance: Instance) -> None:
+    """Whether a mended workflow is the one that an instance was started with.
+
+    Raises:
+        UsageError: It is another one.
+    """
+    if (plan.kind, plan.name) != (instance.kind, instance.workflow):
+        raise UsageError(
+            f"`{plan.name}` is no mended `{instance.workflow}`: start it by itself, or give the"
+            " file that the instance came from"
+        )
+
+
+def _took_s(run: Run) -> float:
+    if run.started_at is None or run.ended_at is None:
+        return 0.0
+    return max(0.0, seconds_between(run.started_at, run.ended_at))
 
 
 def _acted_by(plan: Plan, model: str) -> Plan:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from openry.ledger.instances import Instance
 from openry.ledger.journal import Event
+from openry.ledger.replays import Links
 from openry.models import Problem
 from openry.orchestrator.outcomes import InstanceOutcome, StepOutcome
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 SCHEMA_VERSION = 1
+_ALONE = Links()
 _MARKS = {
     "done": ("✔", "green"),
     "validated": ("✔", "green"),
@@ -38,7 +40,7 @@ _LINE_CHARS = 200
 # --- JSON ---------------------------------------------------------------------------------
 
 
-def status_json(outcome: InstanceOutcome) -> dict[str, Any]:
+def status_json(outcome: InstanceOutcome, links: Links = _ALONE) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "instance": outcome.instance_id,
@@ -50,6 +52,8 @@ def status_json(outcome: InstanceOutcome) -> dict[str, Any]:
         "created_at": outcome.created_at,
         "ended_at": outcome.ended_at,
         "head": outcome.head,
+        **({"replay_of": links.replay_of, "from": links.from_step} if links.replay_of else {}),
+        **({"replayed_by": list(links.replayed_by)} if links.replayed_by else {}),
         "steps": [step_json(step) for step in outcome.steps],
     }
 
@@ -169,13 +173,17 @@ def state_text(state: str) -> Text:
     return Text(f"{mark} {state}", style=colour)
 
 
-def instance_tree(outcome: InstanceOutcome) -> RenderableType:
+def instance_tree(outcome: InstanceOutcome, links: Links = _ALONE) -> RenderableType:
     """An instance with its steps, grouped by big step where there are several."""
     from rich.text import Text
     from rich.tree import Tree
 
     head = Text.assemble((outcome.workflow, "bold"), f"  {outcome.instance_id}  ")
     tree = Tree(head + state_text(outcome.state))
+    if links.replay_of:
+        tree.add(Text(f"replays {links.replay_of} from `{links.from_step}`", style="dim"))
+    if links.replayed_by:
+        tree.add(Text(f"replayed by {', '.join(links.replayed_by)}", style="dim"))
     branch, big_step = tree, ""
     for step in outcome.steps:
         if step.big_step != big_step:

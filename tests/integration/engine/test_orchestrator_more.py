@@ -199,6 +199,65 @@ def test_what_cannot_be_replayed_is_one_sentence(call, call_json, words, said):
     assert len(call_json("list")[1]["instances"]) == 1
 
 
+def fifty(command: str) -> str:
+    """A workflow of fifty steps, each a line in `trace`; the 45th does something else."""
+    lines = "\n".join(
+        f"  - {{id: s{n}, kind: shell, command: {json.dumps(f'echo {n} >> trace')}}}"
+        if n != 45
+        else f"  - {{id: s45, kind: shell, snapshot: before, command: {json.dumps(command)}}}"
+        for n in range(1, 51)
+    )
+    return f"name: fifty\nsub_steps:\n{lines}\n"
+
+
+def test_fifty_steps_that_failed_at_one_are_mended_and_go_on_there(call, call_json, here):
+    """45 to 50 run, on the files of 1 to 44; both know of each other; the saving is said."""
+    (here / "fifty.yaml").write_text(fifty("test -f nowhere"))
+    status, first = call_json("start", "./fifty.yaml", "--wait")
+    assert (status, first["state"]) == (1, "failed")
+    (here / "fifty.yaml").write_text(fifty("echo 45, mended >> trace"))
+    words = ("replay", first["instance"], "--from", "s45", "--with", "./fifty.yaml")
+
+    _, text, _ = call(*words, "--dry-run")
+    assert "would run s45, s46, s47, s48, s49, s50 of" in text
+    _, made = call_json(*words)
+    call("run", "--once")
+    _, again = call_json("status", made["instance"])
+
+    assert (made["steps"], made["kept"]) == ([f"s{n}" for n in range(45, 51)], 44)
+    done = [step for step in first["steps"] if step["state"] == "done"]
+    assert len(done) == 44 and made["saved_s"] > 0
+    assert re.search(
+        rf"; 44 steps before are not done again, which saves {made['saved_s']:.1f} s", text
+    )
+    assert again["state"] == "completed"
+    assert [s["id"] for s in again["steps"] if s["attempts"]] == made["steps"]
+    trace = Path(again["workspace"], "trace").read_text().split("\n")
+    assert trace == [*(str(n) for n in range(1, 45)), "45, mended", *map(str, range(46, 51)), ""]
+    assert (again["replay_of"], again["from"]) == (first["instance"], "s45")
+    _, old = call_json("status", first["instance"])
+    assert old["replayed_by"] == [made["instance"]]
+    assert f"replays {first['instance']} from `s45`" in call("status", made["instance"])[1]
+    assert f"replayed by {made['instance']}" in call("status", first["instance"])[1]
+
+
+@pytest.mark.parametrize(
+    ("mended", "said"),
+    [
+        ("name: other\nsub_steps: [{id: s45, kind: shell, command: ls}]", "no mended `chain`"),
+        (CHAIN.replace("id: b", "id: bb"), "the mended `chain` has no step `b` to begin at"),
+        (CHAIN.replace("kind: shell", "kind: shall"), "shall"),
+    ],
+)
+def test_what_is_no_mended_workflow_is_refused(call, call_json, here, mended, said):
+    """Another one, one without the step, one that does not load: nothing is queued."""
+    _, first = call_json("start", "./chain.yaml", "--wait")
+    (here / "mended.yaml").write_text(mended)
+    status, _, err = call("replay", first["instance"], "--from", "b", "--with", "./mended.yaml")
+    assert status == 2 and said in err
+    assert len(call_json("list")[1]["instances"]) == 1
+
+
 # --- snapshots ------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,36 @@
+"""Which instance was done once more, and as which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, select
+
+from openry.ledger.schema import workflow_instances
+
+_i = workflow_instances.c
+_ORIGIN = select(_i.replay_of, _i.replay_from_step).where(
+    _i.instance_id == bindparam("instance_id")
+)
+_REPLAYS = (
+    select(_i.instance_id)
+    .where(_i.replay_of == bindparam("instance_id"))
+    .order_by(_i.created_at, _i.instance_id)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """From a replay to its original and back. `replay_of` is empty for what is no replay."""
+
+    replay_of: str = ""
+    from_step: str = ""
+    replayed_by: tuple[str, ...] = ()
+
+
+def links_of(connection: Connection, instance_id: str) -> Links:
+    """What an instance is a replay of, and its own replays, the oldest first."""
+    about = {"instance_id": instance_id}
+    row = connection.execute(_ORIGIN, about).one_or_none()
+    origin, step = (row[0] or "", row[1] or "") if row else ("", "")
+    return Links(origin, step, tuple(connection.execute(_REPLAYS, about).scalars()))
