@@ -154,4 +154,4 @@ class Tree:
             from openry.sandbox.watch import watch
 
             for group in self._watched:
-                watch(alone=self._alone).end(group)
+                watch(alone=self._alone).end(group, self._mark)

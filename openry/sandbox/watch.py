@@ -7,16 +7,22 @@ import os
 from openry.sandbox.launcher import Launch
 from openry.sandbox.process import Process, start
 
-#: Reads `+GROUP MARK` and `-GROUP` lines. At the end of its input it kills every group that is
-#: still there, and every process whose environment holds one of the marks.
+#: Reads `+ GROUP MARK` and `- GROUP MARK` lines. At the end of its input it kills every group that
+#: is still there, and every process whose environment holds one of the marks; marks are folders,
+#: and empty ones whose names begin like the last one's are removed.
 _SCRIPT = """
-groups=' ' marks=
+groups=' ' marks=' ' last=
 while read -r sign group mark; do
     case $sign in
-        +) groups="$groups$group "; [ -z "$mark" ] || marks="$marks $mark" ;;
-        -) groups="${groups%% $group *} ${groups#* $group }" ;;
+        +) groups="$groups$group "; [ -z "$mark" ] || marks="$marks$mark " last=$mark ;;
+        -) groups="${groups%% $group *} ${groups#* $group }"
+           [ -z "$mark" ] || marks="${marks%% "$mark" *} ${marks#* "$mark" }" ;;
     esac
 done
+tidy() {
+    [ -z "$last" ] || for left in "${last%-*}"-*; do [ ! -d "$left" ] || rmdir "$left"; done
+}
+trap 'tidy 2>/dev/null' EXIT
 for group in $groups; do kill -KILL -- "-$group" 2>/dev/null; done
 [ "$groups" = ' ' ] && exit
 for mark in $marks; do
@@ -45,9 +51,9 @@ class Watch:
         """From now on `group` dies with us, and whoever has `mark` for a TMPDIR."""
         self._say(f"+ {group} {mark}\n")
 
-    def end(self, group: int) -> None:
+    def end(self, group: int, mark: str) -> None:
         """`group` is over."""
-        self._say(f"- {group}\n")
+        self._say(f"- {group} {mark}\n")
 
     @property
     def works(self) -> bool:
