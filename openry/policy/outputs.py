@@ -204,6 +204,8 @@ def _git(call: Call, given: Paths, shared: Shared) -> Paths:
         return (DEEP,)
     if sub == "branch" and options == {"--show-current"}:
         return (DEEP,)
+    if sub == "rev-parse" and options == {"--show-toplevel"} and not call.operands:
+        return (shared.value("", "toplevel"),)
     if sub == "rev-parse" and options <= {"--short", "--verify", "-q"} and call.operands:
         return (NAME,)
     return (NAME,) if sub == "merge-base" or (sub == "describe" and "--all" not in options) else ()

@@ -6,6 +6,9 @@ names are looked up, once the whole line is read, and what they may hold is put 
 that the line gives a variable anywhere. So it does not matter in which order things run.
 """
 
+# ruff: noqa: PTH120
+# Paths are compared as text here, many for each command.
+
 from __future__ import annotations
 
 import os
@@ -50,6 +53,7 @@ _BY_BASH = re.compile(
     r"_|BASH.*|COMP.*|EPOCH.*|HIST.*|PS[0-4]|OPT(?:ARG|ERR|IND)|GROUPS|IFS|MAPFILE|REPLY|OLDPWD"
     r"|DIRSTACK|FUNCNAME|PIPESTATUS|[0-9*?$!-]"
 )
+_LONGEST_CONFIG = 65536
 _DASHES = frozenset(("-", STAR, ONE, DEEP))
 _PATTERN = re.compile(r"[*?\[]")
 
@@ -167,6 +171,8 @@ class Tracing:
             return texts
         if origin.how == "program":
             return tuple(found for text in texts for found in self._found(text))
+        if origin.how == "toplevel":
+            return _toplevels(self.here)
         if origin.how == SOME:
             return tuple(one for one in texts if one)
         found: dict[str, None] = {}
@@ -218,6 +224,35 @@ class Tracing:
                 return None
             texts.update(dict.fromkeys(found))
         return tuple(texts) if len(texts) <= _MOST else None
+
+
+def _toplevels(folders: Sequence[str]) -> tuple[str, ...] | None:
+    """What git may take for the top of the work tree in each folder; None where nobody knows.
+
+    A repository that is damaged is passed over, so those above it count as well.
+    """
+    found = {"": None}
+    for folder in folders:
+        top = os.path.realpath(folder) if folder else ""
+        if not top:
+            return None
+        while len(top) > 1:
+            if os.path.lexists(f"{top}/.git"):
+                if not _is_own_tree(top):
+                    return None
+                found[top] = None
+            top = os.path.dirname(top)
+    return tuple(found)
+
+
+def _is_own_tree(top: str) -> bool:
+    """Whether the repository in `top` says nothing of a work tree elsewhere."""
+    try:
+        with open(f"{top}/.git/config", encoding="utf-8", errors="replace") as file:
+            text = file.read(_LONGEST_CONFIG)
+    except OSError:
+        return False
+    return len(text) < _LONGEST_CONFIG and not re.search(r"worktree|include", text, re.I)
 
 
 def _joined(text: str) -> str | None:

@@ -400,6 +400,75 @@ def test_an_everyday_line_is_not_refused(group: dict[str, Any]) -> None:
     assert {line: reason for line, reason in decided(group, "harmless").items() if reason} == {}
 
 
+EVERYDAY = yaml.safe_load(Path(__file__).with_name("everyday.yaml").read_text("utf-8"))
+USUAL = {"HOME": "/h", "PATH": "/usr/bin:/bin", "USER": "agent", "LANG": "C.UTF-8"}
+
+
+def refusals_of(policy: str, lines: list[str]) -> dict[str, str]:
+    known = load_policy(policy)
+    verdicts = {line: known.decide(line, **DEEPER, inherited=USUAL) for line in lines}
+    return {line: one.reason for line, one in verdicts.items() if not one.allowed}
+
+
+@pytest.mark.parametrize(("policy", "kinds"), [("strict", "reads"), ("moderate", "reads writes")])
+def test_what_an_agent_sends_all_day_is_allowed(policy: str, kinds: str) -> None:
+    """Reading under `strict`, and writing in the workspace under `moderate`."""
+    assert refusals_of(policy, [line for kind in kinds.split() for line in EVERYDAY[kind]]) == {}
+
+
+def test_strict_refuses_everyday_lines_that_write() -> None:
+    """What writes, or runs what may, is no reading."""
+    assert len(refusals_of("strict", EVERYDAY["writes"])) == len(EVERYDAY["writes"])
+
+
+@pytest.mark.parametrize("one", EVERYDAY["refused"], ids=lambda one: one["line"])
+def test_an_everyday_line_that_is_refused_can_be_written_otherwise(one: dict[str, str]) -> None:
+    """Its reason is written down, and so is what to write instead."""
+    policy = one.get("policy", "strict")
+
+    assert one["because"]
+    assert list(refusals_of(policy, [one["line"], one["allowed"]])) == [one["line"]]
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ('cd "$(git rev-parse --show-toplevel)" && cat a', True),
+        ("cd $(git rev-parse --show-toplevel)/src && cat ../a", False),
+        ('cd src && cd "$(git rev-parse --show-toplevel)" && cat a', True),
+        ('cat "$(git rev-parse --show-toplevel)/../x"', False),
+        ('cd .. && cd "$(git rev-parse --show-toplevel)" && cat a', False),
+        ('cd "$(git -C .. rev-parse --show-toplevel)" && cat a', False),
+        ('cd "$(git rev-parse --show-toplevel --git-dir)" && cat a', False),
+    ],
+)
+def test_the_top_of_a_repository_is_looked_for(line: str, allowed: bool, tmp_path: Path) -> None:
+    """`git rev-parse --show-toplevel` leads to the folder with `.git`, never further."""
+    work = repository(tmp_path / "outer" / "work")
+    (work / "src").mkdir()
+    policy = load_policy("strict")
+
+    assert policy.decide(line, cwd=str(work), path="/usr/bin:/bin", inherited={}).allowed is allowed
+
+
+@pytest.mark.parametrize("config", ["[core]\n\tworktree = /etc\n", "[include]\n\tpath = x\n"])
+def test_the_top_of_a_repository_may_be_elsewhere(config: str, tmp_path: Path) -> None:
+    """Where settings may name another tree, or a repository lies above, nobody knows it."""
+    line = 'cd "$(git rev-parse --show-toplevel)" && cat a'
+    moved = repository(tmp_path / "moved", config)
+    inner = repository(repository(tmp_path / "outer") / "inner")
+
+    for work in (moved, inner):
+        verdict = load_policy("strict").decide(line, cwd=str(work), path="/usr/bin:/bin")
+        assert not verdict.allowed
+
+
+def repository(folder: Path, config: str = "[core]\n\tbare = false\n") -> Path:
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "config").write_text(config, "utf-8")
+    return folder
+
+
 @pytest.mark.parametrize(
     ("line", "allowed"),
     [
