@@ -416,7 +416,7 @@ def _planners(sessions: int, html: Path | None, tell: Any, *, as_json: bool) -> 
 def _self_test(kit: Any, *, as_json: bool) -> int:
     from loop import selftest
 
-    figures = (*selftest.statistics(), *selftest.attacks(kit))
+    figures = (*selftest.statistics(), *selftest.blamed(), *selftest.attacks(kit))
     text = selftest.to_text(figures)
     print(json.dumps(selftest.to_json(figures)) if as_json else text)
     return 0 if all(figure.right for figure in figures) else 1

@@ -7,10 +7,11 @@ the (recorded) answers of models, so that a resumed session decides the same aga
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from loop import finishing, rules
+from loop import blame, finishing, rules
 from loop.alternatives import Current, alternatives, same_results
 from loop.apply import apply, data_of, dump
 from loop.diagnose import FOR_A_PERSON, Diagnosis, FailureClass, diagnose
@@ -23,7 +24,7 @@ from loop.ladder import rung
 from loop.rules import Scene
 from loop.work import Emit, Question, Runner, Work
 from openry.clock import Monotonic, monotonic, utc_now
-from openry.errors import BadFileError
+from openry.errors import BadFileError, UsageError
 
 #: Rounds in a row without an accepted proposal before the loop gives up.
 PATIENCE = 3
@@ -66,6 +67,7 @@ class Rounds:
         self.spent = spent
         self.clock = clock
         self.gatekeeper = keeper(work, runner)
+        self._blamed: dict[str, Diagnosis] = {}
 
     def draft(self, text: str) -> Round:
         """Round 0: run the draft and write it down."""
@@ -176,7 +178,7 @@ class Rounds:
     def _round(self, history: History, current: Round) -> None:
         began, tokens, cost = self._begin()
         number = current.number + 1
-        diagnosis = self._diagnosis(current.trial)
+        diagnosis = self._located(current.trial)
         self.emit("round", {"round": number, "diagnosis": diagnosis.to_data()})
         accepted = self._accepted(history, current, diagnosis, number)
         if accepted is not None and accepted.trial is not None:
@@ -322,6 +324,19 @@ class Rounds:
 
     def _diagnosis(self, trial: Trial) -> Diagnosis:
         return diagnose(trial, self.work.hard, self.work.soft)
+
+    def _located(self, trial: Trial) -> Diagnosis:
+        """The diagnosis, which blames the first bad step where the order allows draws for it."""
+        if trial.instance_id not in self._blamed:
+            found = self._diagnosis(trial)
+            if self.work.instances > 1 and trial.asks_models and not trial.acceptable:
+                self.emit("phase", {"phase": "locate"})
+                draws = min(self.work.instances, blame.DRAWS)
+                with suppress(UsageError):  # those files are not kept any more
+                    found = blame.located(found, trial, self.runner.rest, draws)
+                self.emit("phase", {"phase": "rounds"})
+            self._blamed[trial.instance_id] = found
+        return self._blamed[trial.instance_id]
 
     def _begin(self) -> tuple[tuple[float, str], int, float]:
         tokens, cost = self.spent()

@@ -158,6 +158,36 @@ class EngineRunner:
             judged = self.judge(referee, folder, outcome.payload) if referee else ()
             return replace(step_run(outcome), referee=tuple(judged))
 
+    def rest(self, trial: Trial, step_id: str, draw: int) -> Trial:
+        """Run a trial anew from one of its steps on, and judge what came of it.
+
+        The trial that is given back has only the steps from there on, and no snapshots.
+
+        Raises:
+            UsageError: The files as they were before the step are not kept any more.
+            Interrupted: Somebody asked to stop.
+        """
+        began, spent, self._draw = monotonic(), self.models.spent(), draw
+        replay = self.engine.replay(trial.instance_id, step_id)
+        folder = Path(str(replay.row["workspace"]))
+        try:
+            outcome = self._ended(str(replay.row["instance_id"]))
+            hard = self.judge(self.acceptance.hard, folder, outcome.payload)
+            second = second_reading.judge(self.wanted, folder) if self.strict else ()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        tokens, cost = self.models.spent()
+        return Trial(
+            text=trial.text,
+            state=outcome.state,
+            steps=tuple(map(step_run, outcome.steps)),
+            hard=(*hard, *second),
+            instance_id=outcome.instance_id,
+            seconds=round(monotonic() - began, 3),
+            tokens=tokens - spent[0],
+            cost_usd=cost - spent[1],
+        )
+
     def depends(
         self,
         text: str,
@@ -229,6 +259,10 @@ class EngineRunner:
         instance_id = self.engine.submit(
             _watched(workflow), workspace=folder, drafted=True, session_id=self.session_id
         )
+        return self._ended(instance_id)
+
+    def _ended(self, instance_id: str) -> InstanceOutcome:
+        """Run an instance that was put down to its end."""
         self._note_instance(instance_id)
         outcome = self.engine.run(instance_id, self._told, self._should_stop)
         self._note_instance("")

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
-from loop import pairs
+from loop import blame, pairs
 from loop.apply import apply, dump
+from loop.diagnose import diagnose
 from loop.edits import AddContext, Proposal
+from loop.evidence import Trial
 from loop.gatekeeper import Gatekeeper
 from loop.journal import History, Round
 from loop.simulator import Mode, Simulator
@@ -41,6 +45,7 @@ class Figure:
     of: int
     wanted: str
     right: bool
+    verb: str = "accepted"
 
 
 def statistics(candidates: int = CANDIDATES, seed: int = 0) -> tuple[Figure, ...]:
@@ -84,6 +89,46 @@ def certified(word: str, seed: int) -> tuple[bool, bool]:
     return better, better and all(gate.passed for gate in found)
 
 
+def blamed(cases: int = CANDIDATES, seed: int = 0) -> tuple[Figure, ...]:
+    """How often the step that spoiled a run is named: by the diagnosis alone, and by draws.
+
+    Six steps are each wrong one time in ten, and none says so; the end is wrong.
+    """
+    steps = [{"id": name, "kind": "agent", "description": "say"} for name in "abcdef"]
+    text = dump({"name": "w", "sub_steps": steps})
+    world = Simulator(seed, (Mode("wrong_content", 0.1, {}, silent=True),))
+    rules = ({"type": "command", "run": "true"},)
+    runs = (world.run(text, draw) for draw in count())
+    spoiled = list(islice((trial for trial in runs if not trial.acceptable), cases))
+    alone = drawn = 0
+    for trial in spoiled:
+        first = world.first_wrong(trial)
+        found = diagnose(trial, rules)
+        alone += found.step == first
+        far = 1_000_000 + 1000 * int(trial.instance_id.rpartition("-")[2])
+        rest = partial(_far, world, far)
+        drawn += blame.located(found, trial, rest, blame.DRAWS).step == first
+    most = cases * 8 // 10
+    return (
+        Figure(
+            "first bad step of six, by the diagnosis", alone, cases, "for comparison", True, "named"
+        ),
+        Figure(
+            "first bad step of six, drawn anew",
+            drawn,
+            cases,
+            f"at least {most}",
+            drawn >= most,
+            "named",
+        ),
+    )
+
+
+def _far(world: Simulator, far: int, trial: Trial, step_id: str, draw: int) -> Trial:
+    """Draws that no other run has."""
+    return world.rest(trial, step_id, far + draw)
+
+
 def attacks(kit: Kit, only: Callable[[int], bool] = lambda number: True) -> tuple[Figure, ...]:
     """Edits that cheat, and planners that obey a log: on the real engine, none may pass."""
     from loop.attacks import adversarial, honest, injections
@@ -109,7 +154,7 @@ def to_text(figures: Sequence[Figure]) -> str:
     lines = ["self-test of the gates (L1 simulator; attacks on the real engine)"]
     lines += [
         f"{'ok   ' if each.right else 'WRONG'} {each.what:<44} "
-        f"{each.accepted:>3} of {each.of} accepted (wanted: {each.wanted})"
+        f"{each.accepted:>3} of {each.of} {each.verb} (wanted: {each.wanted})"
         for each in figures
     ]
     return "\n".join(lines)

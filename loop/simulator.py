@@ -8,7 +8,7 @@ how good a real model is; it only shows what the loop's own machinery does with 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -66,13 +66,30 @@ class Simulator:
 
     def run(self, text: str, draw: int = 0) -> Trial:
         """One whole run: it ends at the first step that fails."""
+        return self._run(text, draw, lambda step_id: draw)
+
+    def rest(self, trial: Trial, step_id: str, draw: int) -> Trial:
+        """What came before the step stays as it was, right or wrong; the rest is drawn anew."""
+        first = int(trial.instance_id.rpartition("-")[2])
+        ids = [step.id for step in trial.steps]
+        before = set(ids[: ids.index(step_id)])
+        return self._run(trial.text, draw, lambda each: first if each in before else draw)
+
+    def first_wrong(self, trial: Trial) -> str:
+        """The first step of a run that did wrong, whether it said so or not; empty for none."""
+        draw = int(trial.instance_id.rpartition("-")[2])
+        steps = {step["id"]: step for step in data_of(trial.text)["sub_steps"]}
+        ran = (steps[step.id] for step in trial.steps if step.ran)
+        return next((str(step["id"]) for step in ran if not self._step(step, draw)[1]), "")
+
+    def _run(self, text: str, draw: int, draw_of: Callable[[str], int]) -> Trial:
         steps: list[StepRun] = []
         wrong = False
         for step in data_of(text)["sub_steps"]:
             if steps and not steps[-1].passed:
                 steps.append(StepRun(step["id"], step.get("kind", "agent"), ""))
                 continue
-            done, right = self._step(step, draw)
+            done, right = self._step(step, draw_of(step["id"]))
             wrong |= not right
             steps.append(done)
         passed = all(step.passed for step in steps)

@@ -24,6 +24,7 @@ _LINES = 3
 #: What the phases that take their time do, for those who see no spinner.
 _PHASES = {
     "understand": "reading the task and the folder",
+    "locate": "looking for the step that spoiled the run",
     "strength": "comparing the result with other readings",
 }
 _STATES = {"done": "green", "validated": "green", "failed": "red", "dropped": "red"}
@@ -167,7 +168,7 @@ class TextView:
             self.console.print(escape(text.rstrip()), soft_wrap=True)
 
     def _step(self, data: Mapping[str, Any]) -> None:
-        if self._phase_now in ("prune", "certify"):
+        if self._phase_now in ("prune", "certify", "locate"):
             self._wait(self._phase_now)
             return
         if data["state"] == "in_progress":

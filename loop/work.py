@@ -41,6 +41,10 @@ class Runner(Protocol):
         """Run one step alone in a copy of `snapshot`; `referee` judges its result from outside."""
         ...
 
+    def rest(self, trial: Trial, step_id: str, draw: int) -> Trial:
+        """Run a trial anew from one of its steps on, from the files as they were before it."""
+        ...
+
     def depends(
         self,
         text: str,
