@@ -24,7 +24,7 @@ from openry import __version__
 from openry.config import Config
 from openry.errors import BadFileError, OpenRYError, SnapshotError, UsageError
 from openry.ledger.db import Ledger
-from openry.ledger.instances import get_instance
+from openry.ledger.instances import Instance, get_instance
 from openry.ledger.journal import Transaction, ledger_now
 from openry.ledger.records import SnapshotRow, snapshots_of
 from openry.ledger.runs import runs_of
@@ -73,40 +73,46 @@ def export_session(config: Config, ledger: Ledger, prefix: str, target: Path) ->
         ids = family(connection, root.instance_id)
         _refuse_busy(connection, root.instance_id, ids)
         seen = newest_event(connection, ids)
-    keeper = Keeper(config, ledger)
-    workspaces = _keep_workspaces(keeper, ids)
     draft = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
     try:
+        rows, trees = _pack(Keeper(config, ledger), root, ids, draft)
         with ledger.write() as connection:
-            at = ledger_now(connection)
             _refuse_busy(connection, root.instance_id, ids)
             if newest_event(connection, ids) != seen:
                 raise UsageError(
                     f"session {root.instance_id} went on meanwhile; openry session suspend"
                     f" {root.instance_id}, then export"
                 )
-            rows = list(rows_of(connection, ids))
-            trees = _trees(connection, ids, keeper.store, workspaces)
-            about = {
-                "format": FORMAT,
-                "openry": __version__,
-                "at": at,
-                "session": root.instance_id,
-                "instances": list(ids),
-                "workspaces": workspaces,
-                "snapshots": list(trees),
-                "rows": len(rows),
-            }
-            _write(draft, about, rows, keeper.store, trees)
+            mark_exported(connection, ledger_now(connection), ids, target.name)
             os.link(draft, target)
-            mark_exported(connection, at, ids, target.name)
     except OSError as error:
         raise SnapshotError(f"`{target}` cannot be written: {error.strerror}") from error
     finally:
         draft.unlink(missing_ok=True)
     size = target.stat().st_size
     state = STATES[root.state][0]
-    return Moved(root.instance_id, state, len(ids), len(rows), len(trees), size, root.workspace)
+    return Moved(root.instance_id, state, len(ids), rows, trees, size, root.workspace)
+
+
+def _pack(keeper: Keeper, root: Instance, ids: tuple[str, ...], draft: Path) -> tuple[int, int]:
+    """Write everything into a new file, which delays no writer; how many rows and snapshots."""
+    workspaces = _keep_workspaces(keeper, ids)
+    with keeper.ledger.read() as connection:
+        at = ledger_now(connection)
+        rows = list(rows_of(connection, ids))
+        trees = _trees(connection, ids, keeper.store, workspaces)
+    about = {
+        "format": FORMAT,
+        "openry": __version__,
+        "at": at,
+        "session": root.instance_id,
+        "instances": list(ids),
+        "workspaces": workspaces,
+        "snapshots": list(trees),
+        "rows": len(rows),
+    }
+    _write(draft, about, rows, keeper.store, trees)
+    return len(rows), len(trees)
 
 
 def _refuse_busy(connection: Transaction, session_id: str, ids: tuple[str, ...]) -> None:
@@ -227,6 +233,7 @@ def import_session(config: Config, ledger: Ledger, source: Path, to: Path | None
             delivery.check(tree)
         delivery.publish()
     try:
+        _refuse_circles(rows, about)
         moved = tuple(_moved(rows, about, folders))
     except (ValueError, TypeError, KeyError) as error:
         raise _odd_rows(source, error) from error
@@ -349,6 +356,31 @@ def _odd_rows(source: Path, error: Exception) -> BadFileError:
     return BadFileError(f"`{source}` has rows that no ledger has: {error}")
 
 
+def _refuse_circles(rows: list[tuple[str, dict[str, Any]]], about: Mapping[str, Any]) -> None:
+    """Whether every instance leads up to the session's first one, and every run to a first try.
+
+    Raises:
+        ValueError: One leads elsewhere, or round in a circle.
+    """
+    parents, earlier = {}, {}
+    for name, row in rows:
+        if name == "workflow_instances":
+            parents[row["instance_id"]] = row["parent_instance_id"]
+        elif name == "task_state":
+            earlier[row["run_id"]] = row["previous_run_id"]
+    root = about["session"]
+    if parents.keys() != set(about["instances"]) or parents[root] in parents:
+        raise ValueError("its instances are not those that it names")
+    for ways in (parents, earlier):
+        for first in ways:
+            seen, one = {first}, ways[first]
+            while one in ways and one not in seen:
+                seen.add(one)
+                one = ways[one]
+            if one in seen or (ways is parents and root not in seen):
+                raise ValueError(f"`{first}` does not lead to where its session began")
+
+
 def _lay_out(store: SnapshotStore, snapshot_id: str, folder: Path) -> None:
     """Fill a folder that is not there or empty; one that another instance shares is filled."""
     try:
@@ -371,6 +403,8 @@ def _moved(
         if name == "workflow_instances":
             row["workspace"] = str(folders[row["instance_id"]])
             row |= {"owner": "", "lease_until": None}
+            if row["instance_id"] == about["session"]:
+                row["parent_instance_id"] = None  # whose it was is not here
         elif name == "task_state":
             row |= dict.fromkeys(("pid_started_at", "host", "token_hash"), "")
             row |= {"lease_until": None, "pid": None}

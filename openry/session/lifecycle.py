@@ -135,9 +135,11 @@ def _glance(instance: Instance) -> Session:
 def root_of(connection: Transaction, prefix: str) -> Instance:
     """The instance with which the session of an instance began."""
     instance = get_instance(connection, find_instance(connection, prefix))
+    seen: set[str] = set()
     while instance is not None and instance.parent_instance_id:
+        seen.add(instance.instance_id)
         above = get_instance(connection, instance.parent_instance_id)
-        if above is None:
+        if above is None or above.instance_id in seen:  # a ledger that was edited may go round
             break
         instance = above
     assert instance is not None, "it was found a moment ago"

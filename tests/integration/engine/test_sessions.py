@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
 import traceback
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from openry.errors import OpenRYError, UsageError
 from openry.ledger.db import Ledger
 from openry.ledger.verify import verify
 from openry.orchestrator.engine import Engine
+from openry.session import archive as archives
 from openry.session import lifecycle
 from openry.session.archive import export_session, import_session
 from openry.session.snapshot import SnapshotStore
@@ -224,7 +227,45 @@ def with_tree(members: dict, path: str) -> dict:
     return {**about(members, snapshots=snapshots), f"trees/{name}": listing}
 
 
+def with_rows(members: dict, table: str, **values) -> dict:
+    """Its rows of one table say something else."""
+    rows = [json.loads(line) for line in members["rows.jsonl"].splitlines()]
+    found = [[name, {**row, **values} if name == table else row] for name, row in rows]
+    return {**members, "rows.jsonl": "".join(json.dumps(row) + "\n" for row in found).encode()}
+
+
+def with_itself_above(members: dict) -> dict:
+    """An instance that was started for itself."""
+    whose = json.loads(members["session.json"])["session"]
+    return with_rows(members, "workflow_instances", parent_instance_id=whose)
+
+
+def with_tries_in_a_circle(members: dict) -> dict:
+    """Each run is another try of the last one, also the first."""
+    rows = [json.loads(line) for line in members["rows.jsonl"].splitlines()]
+    runs = [row["run_id"] for name, row in rows if name == "task_state"]
+    return with_rows(members, "task_state", previous_run_id=runs[-1])
+
+
+def with_two_in_a_circle(members: dict) -> dict:
+    """Two more instances, each started for the other."""
+    rows = [json.loads(line) for line in members["rows.jsonl"].splitlines()]
+    about_ = json.loads(members["session.json"])
+    first = next(row for name, row in rows if name == "workflow_instances")
+    for one, above in (("one", "other"), ("other", "one")):
+        rows.insert(
+            0, ["workflow_instances", {**first, "instance_id": one, "parent_instance_id": above}]
+        )
+        about_["workspaces"][one] = about_["workspaces"][about_["session"]]
+    about_ |= {"instances": [*about_["instances"], "one", "other"], "rows": len(rows)}
+    text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    return {**members, "session.json": json.dumps(about_).encode(), "rows.jsonl": text}
+
+
 BAD = {
+    "itself above": (with_itself_above, "rows that no ledger has: its instances are not those"),
+    "a circle": (with_two_in_a_circle, "does not lead to where its session began"),
+    "tries in a circle": (with_tries_in_a_circle, "does not lead to where its session began"),
     "newer": (lambda m: about(m, format=99, openry="9.9"), r"openry 9\.9 \(format 99\).*upgrade"),
     "a path out": (lambda m: {**m, "../../etc/passwd": b"x"}, "which no session has"),
     "a tree out": (lambda m: with_tree(m, "../out"), "leads out of its folder"),
@@ -257,7 +298,14 @@ BAD = {
 }  # fmt: skip
 
 
-_SAMPLE = ("newer", "a path out", "a tree by a link", "a changed content")
+_SAMPLE = (
+    "newer",
+    "a circle",
+    "tries in a circle",
+    "a path out",
+    "a tree by a link",
+    "a changed content",
+)
 
 
 @pytest.mark.parametrize(
@@ -280,6 +328,34 @@ def test_a_bad_archive_changes_nothing(bench, tmp_path, name):
         with target.read() as connection:
             assert lifecycle.list_sessions(connection) == []
     assert list(mine.iterdir()) == []
+
+
+def test_a_ledger_that_goes_round_is_not_followed_for_ever(bench):
+    """Whoever edits it by hand gets an answer, not a hang."""
+    ids = [bench.run(WORKFLOW).instance_id for _ in range(2)]
+    with bench.engine.room.write() as connection:
+        for one, above in (ids, ids[::-1]):
+            query = "UPDATE workflow_instances SET parent_instance_id = ? WHERE instance_id = ?"
+            connection.exec_driver_sql(query, (above, one))
+        assert lifecycle.root_of(connection, ids[0]).instance_id in ids
+        assert len(lifecycle.show_session(connection, ids[0]).instances) == 2
+
+
+def test_others_write_while_a_session_is_packed(bench, tmp_path, monkeypatch):
+    """A large workspace takes its time; the ledger is free meanwhile."""
+    outcome = bench.run(WORKFLOW)
+    ledger, real, wrote = bench.engine.ledger, archives._write, []
+
+    def write(*about) -> None:
+        with closing(sqlite3.connect(ledger.path, timeout=0)) as another:
+            another.execute("BEGIN IMMEDIATE")
+            another.execute("ROLLBACK")
+        wrote.append(real(*about))
+
+    monkeypatch.setattr(archives, "_write", write)
+    export_session(bench.engine.config, ledger, outcome.instance_id, tmp_path / "s.openry")
+
+    assert wrote == [None]
 
 
 _LONG = pytest.mark.long
