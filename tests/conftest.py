@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -85,6 +87,14 @@ def no_weights() -> str:
     except ModelError as error:
         return str(error)
     return ""
+
+
+@pytest.fixture
+def open_place() -> Iterator[Path]:
+    """A folder that anybody may enter; pytest closes its own to others, again and again."""
+    with tempfile.TemporaryDirectory(prefix="openry-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

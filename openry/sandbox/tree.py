@@ -61,16 +61,21 @@ class Tree:
             self.guards.append(launch.guard)
         if launch.group:
             self.groups.append(launch.group)
+        keeper = None
         try:
             keeper = self._keeper()
+            if keeper:
+                keeper.expect(self._mark)
             process = start(launch, env, std=std, more_fds=more_fds, alone=self._alone)
         except BaseException:
             launch.forsake()
+            if keeper:
+                keeper.forsake(self._mark)
             raise
         process.status_fd = launch.status_fd
         self.processes.append(process)
         if keeper:
-            keeper.begin(process.pid, self._mark)
+            keeper.begin(process.pid)
             self._watched.append(process.pid)
         if launch.seal:
             launch.seal.check(process)

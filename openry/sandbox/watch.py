@@ -7,16 +7,20 @@ import os
 from openry.sandbox.launcher import Launch
 from openry.sandbox.process import Process, start
 
-#: Reads `+ GROUP MARK` and `- GROUP MARK` lines. At the end of its input it kills every group that
-#: is still there, and every process whose environment holds one of the marks; marks are folders,
-#: and empty ones whose names begin like the last one's are removed.
+#: Reads `! MARK` before something is started, `+ GROUP` or `. MARK` once it was or could not be,
+#: and `- GROUP MARK` when it is over. At the end of its input it kills every group that is still
+#: there and every process whose environment holds one of the marks, until a look finds none. Where
+#: something was being started it looks for two seconds: what has not got its environment yet is
+#: not seen. Marks are folders, and empty ones whose names begin like the last one's are removed.
 _SCRIPT = """
-groups=' ' marks=' ' last=
-while read -r sign group mark; do
+groups=' ' marks=' ' last= begun=0
+forget() { [ -z "$1" ] || marks="${marks%% "$1" *} ${marks#* "$1" }"; }
+while read -r sign what mark; do
     case $sign in
-        +) groups="$groups$group "; [ -z "$mark" ] || marks="$marks$mark " last=$mark ;;
-        -) groups="${groups%% $group *} ${groups#* $group }"
-           [ -z "$mark" ] || marks="${marks%% "$mark" *} ${marks#* "$mark" }" ;;
+        '!') marks="$marks$what " last=$what begun=$((begun + 1)) ;;
+        +) groups="$groups$what " begun=$((begun - 1)) ;;
+        .) forget "$what"; begun=$((begun - 1)) ;;
+        -) groups="${groups%% $what *} ${groups#* $what }"; forget "$mark" ;;
     esac
 done
 tidy() {
@@ -24,11 +28,18 @@ tidy() {
 }
 trap 'tidy 2>/dev/null' EXIT
 for group in $groups; do kill -KILL -- "-$group" 2>/dev/null; done
-[ "$groups" = ' ' ] && exit
-for mark in $marks; do
-    for pid in $(grep -lFs -- "TMPDIR=$mark" /proc/[0-9]*/environ | tr -cd '0-9\\n'); do
-        [ "$pid" = $$ ] || kill -KILL "$pid" 2>/dev/null
+[ "$groups$begun" = ' 0' ] && exit
+looks=1 tries=100
+[ $begun = 0 ] || looks=10
+while [ $looks -gt 0 ] && [ $tries -gt 0 ]; do
+    looks=$((looks - 1)) tries=$((tries - 1)) found=
+    for mark in $marks; do
+        for pid in $(grep -lFs -- "TMPDIR=$mark" /proc/[0-9]*/environ | tr -cd '0-9\\n'); do
+            [ "$pid" != $$ ] && kill -KILL "$pid" 2>/dev/null && found=1
+        done
     done
+    [ -z "$found" ] || looks=$((looks + 1))
+    [ "$found$begun" = 0 ] || sleep 0.2
 done
 """
 
@@ -47,9 +58,17 @@ class Watch:
         os.close(read)
         os.close(nothing)
 
-    def begin(self, group: int, mark: str) -> None:
-        """From now on `group` dies with us, and whoever has `mark` for a TMPDIR."""
-        self._say(f"+ {group} {mark}\n")
+    def expect(self, mark: str) -> None:
+        """Something is about to be started; whoever has `mark` for a TMPDIR dies with us."""
+        self._say(f"! {mark}\n")
+
+    def begin(self, group: int) -> None:
+        """It was: from now on `group` dies with us as well."""
+        self._say(f"+ {group}\n")
+
+    def forsake(self, mark: str) -> None:
+        """It could not be started."""
+        self._say(f". {mark}\n")
 
     def end(self, group: int, mark: str) -> None:
         """`group` is over."""

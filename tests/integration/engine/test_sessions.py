@@ -9,7 +9,6 @@ import sqlite3
 import subprocess
 import sys
 import tarfile
-import tempfile
 import time
 import traceback
 from contextlib import closing
@@ -99,14 +98,6 @@ def test_a_session_suspended_in_its_last_step_ends_with_it(bench):
         time.sleep(0.02)
     assert outcome.state == "completed"
     assert bench.read("log") == "1\n"
-
-
-@pytest.fixture
-def open_place():
-    """A folder that anybody may enter; pytest closes its own to others, again and again."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
 
 
 def test_what_was_exported_goes_on_in_another_home_under_another_user(bench, open_place):

@@ -8,6 +8,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 
@@ -124,18 +125,39 @@ def test_a_killed_hand_leaves_a_row_that_recovery_marks_lost(openry: OpenRY):
     nap = f"sleep 7620.{os.getpid()}"
     line = f"touch {mark}; (setsid {nap} &) ; {nap} & {nap}"
     process = openry.start("-c", line)
-    until = time.monotonic() + 20
-    while not mark.exists() and time.monotonic() < until:
+    while not mark.exists():
+        assert process.poll() is None
         time.sleep(0.02)
 
     process.send_signal(signal.SIGKILL)
-    process.wait(timeout=10)
+    process.wait()
 
     assert gone_within(nap, 30)
     assert [row["ending"] for row in openry.rows()] == ["started"]
     with FastLedger(openry.home / "openry.db") as ledger:
         assert ledger.recover_lost() == 1
     assert [row["ending"] for row in openry.rows()] == ["lost"]
+
+
+#: A hand that is killed as soon as its command was started, before it could say which one that is.
+KILLED_AT_ONCE = """
+import os, sys
+from openry.cli import main
+from openry.sandbox.watch import Watch
+Watch.begin = lambda self, group: os.kill(os.getpid(), 9)
+main(["-c", sys.argv[1]])
+"""
+
+
+def test_a_hand_that_is_killed_as_it_starts_its_command_leaves_nothing(openry: OpenRY):
+    """Its processes are found by what stands in their environment."""
+    nap = f"sleep 7621.{os.getpid()}"
+    argv = [sys.executable, "-c", KILLED_AT_ONCE, f"(setsid {nap} &) ; {nap} & {nap}"]
+
+    done = subprocess.run(argv, cwd=openry.cwd, env=openry.env)
+
+    assert done.returncode == -signal.SIGKILL
+    assert gone_within(nap, 60)
 
 
 def test_the_home_is_private(openry: OpenRY):

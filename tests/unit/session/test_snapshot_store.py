@@ -21,6 +21,12 @@ NOBODY = 65534
 
 
 @pytest.fixture
+def tmp_path(open_place):
+    """Some tests become another user, who must come this far."""
+    return open_place
+
+
+@pytest.fixture
 def store(tmp_path):
     return SnapshotStore(tmp_path / "store")
 
@@ -343,8 +349,6 @@ def _as_somebody_else(owned: Path | None, act, reachable: Path | None = None) ->
     """What `act` raises in a process that may not do everything, as root's may."""
     if os.geteuid() != 0:
         return _said(act)
-    for folder in [*(reachable or owned).parents][:3]:
-        folder.chmod(folder.stat().st_mode | 0o055)
     if owned is not None:
         for place in [owned, *owned.rglob("*")]:
             os.chown(place, NOBODY, NOBODY, follow_symlinks=False)
