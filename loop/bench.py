@@ -10,6 +10,8 @@ two its soft checks (`soft_off`) or the doubt about them (`soft_hard`). Three le
 model write shell commands freely through the hand: `single_shot`, `blind_retry` (until one ends
 with status 0) and `best_of_12` (until the checker is content; it asks what the loop asks). `human`
 is what a person who knows the shell would write.
+
+`mending` are the same chores, but each begins with a person's workflow that has a mistake in it.
 """
 
 from __future__ import annotations
@@ -51,13 +53,18 @@ _LOOPS: Mapping[str, tuple[int, Variant]] = {
 #: Most tries of the arms in which a model writes commands.
 _SHELLS = {"single_shot": 1, "blind_retry": 12, "best_of_12": 12}
 ARMS = (*_LOOPS, *_SHELLS, "human")
-#: The name of our own suite.
-OWN = "everyday"
+#: Our own suites: from a sentence, and from a workflow with a mistake.
+OWN, MENDING = "everyday", "mending"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One task of a suite. `by_hand` is what a person would type; empty when nobody wrote it."""
+    """One task of a suite.
+
+    Attributes:
+        by_hand: What a person would type; empty when nobody wrote it.
+        start: A command to begin with instead of a draft, and to be mended; empty for none.
+    """
 
     id: str
     task: str
@@ -65,6 +72,7 @@ class Case:
     accept: tuple[RuleData, ...]
     expect: Mapping[str, Wanted]
     by_hand: str = ""
+    start: str = ""
 
 
 def read_suite(path: Path) -> tuple[Case, ...]:
@@ -123,6 +131,28 @@ def own_suite(seeds: int = 1) -> tuple[Case, ...]:
     )
 
 
+def mending_suite(seeds: int = 1) -> tuple[Case, ...]:
+    """What can be done of our own suite, each with a mistake in what a person wrote.
+
+    The id names the mistake last: `sort_down/1/misspelt_file`.
+    """
+    from loop.suites.faults import plant
+
+    found = []
+    for number, case in enumerate(own_suite(seeds)):
+        fault, planted = plant(case.by_hand, case.files, number) if case.by_hand else ("", "")
+        if fault:
+            found.append(replace(case, id=f"{case.id}/{fault}", start=planted))
+    return tuple(found)
+
+
+def _cases(suite: str, seeds: int) -> tuple[Case, ...]:
+    own = {OWN: own_suite, MENDING: mending_suite}
+    if suite in own and not Path(suite).exists():
+        return own[suite](seeds)
+    return read_suite(Path(suite))
+
+
 def run(
     kit: Kit,
     suite: str,
@@ -137,12 +167,8 @@ def run(
     Raises:
         UsageError: An arm is unknown, or the suite cannot be read.
     """
-    arms = ARMS if "all" in arms else arms
-    unknown = [arm for arm in arms if arm not in ARMS]
-    if unknown:
-        raise UsageError(f"unknown arm `{unknown[0]}`: choose among all, {', '.join(ARMS)}")
-    own = suite == OWN and not Path(suite).exists()
-    cases = (own_suite(seeds) if own else read_suite(Path(suite)))[:limit]
+    cases = _cases(suite, seeds)[:limit]
+    arms = arms_for(arms, cases)
     scores = []
     for case in cases:
         for one in scores_of(kit, case, arms):
@@ -151,6 +177,20 @@ def run(
                 tell(row(one))
     order = {arm: place for place, arm in enumerate(arms)}
     return Outcome(suite, tuple(sorted(scores, key=lambda one: order[one.arm])))
+
+
+def arms_for(wanted: Sequence[str], cases: Sequence[Case]) -> tuple[str, ...]:
+    """The arms that are meant; `all` has no person where nobody wrote anything.
+
+    Raises:
+        UsageError: One is unknown.
+    """
+    unknown = [arm for arm in wanted if arm not in (*ARMS, "all")]
+    if unknown:
+        raise UsageError(f"unknown arm `{unknown[0]}`: choose among all, {', '.join(ARMS)}")
+    if "all" not in wanted:
+        return tuple(wanted)
+    return ARMS if any(case.by_hand for case in cases) else tuple(a for a in ARMS if a != "human")
 
 
 def scores_of(kit: Kit, case: Case, arms: Sequence[str]) -> list[Score]:
@@ -240,16 +280,21 @@ def _folder(case: Case) -> tempfile.TemporaryDirectory[str]:
 
 def _loop(kit: Kit, case: Case, arm: str, folder: Path) -> Score:
     rounds, variant = _LOOPS[arm]
-    return _scored(kit, case, _session(kit, case, folder, rounds, variant))
+    source = _workflow(case.start) if case.start else ""
+    return _scored(kit, case, _session(kit, case, folder, rounds, variant, source))
 
 
 def _by_hand(kit: Kit, case: Case, folder: Path) -> Score:
     """A person's command as a workflow of one step; without one the person declines."""
     if not case.by_hand:
         return Score(case.id, "human", right=False, outcome="needs_human")
-    step = {"id": "by_hand", "kind": "shell", "command": case.by_hand}
-    source = dump({"name": "by-hand", "sub_steps": [step]})
-    return _scored(kit, case, _session(kit, case, folder, 0, USUAL, source))
+    return _scored(kit, case, _session(kit, case, folder, 0, USUAL, _workflow(case.by_hand)))
+
+
+def _workflow(command: str) -> str:
+    """A workflow of one step."""
+    step = {"id": "by_hand", "kind": "shell", "command": command}
+    return dump({"name": "by-hand", "sub_steps": [step]})
 
 
 def _session(

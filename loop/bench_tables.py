@@ -72,8 +72,9 @@ class Totals:
         all_five: pass^5, where each task has five instances or more; else None.
         strong_right: Right results that were reported as strong.
         stuck: Gave up or could not begin, where something could be done.
-        at_equal_cost: Share that is right within the processor time that the full loop took for
-            the same task; None where the full loop did not run.
+        at_equal_cost: Share that is right where the arm may use as much processor time in all as
+            the full loop did: tasks in any order, none after the time is over. None where the full
+            loop did not run.
         cpu_s_per_right: Processor seconds of all tasks for each right result.
     """
 
@@ -115,8 +116,9 @@ class Outcome:
 
     def totals(self) -> tuple[Totals, ...]:
         """One line an arm, in the order they ran."""
-        measure = {score.id: score.cpu_s for score in self.of(_MEASURE)}
-        return tuple(_totals(arm, self.of(arm), measure) for arm in self.arms)
+        measure = self.of(_MEASURE)
+        most = sum(score.cpu_s for score in measure) if measure else None
+        return tuple(_totals(arm, self.of(arm), most) for arm in self.arms)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -147,8 +149,8 @@ class Outcome:
             " each with all its instances."
         )
         cost = (
-            "`at equal cost` counts what was right within the processor time that the full loop"
-            " took for the same task."
+            "`at equal cost` is the share that is right where an arm may use only as much processor"
+            " time in all as the full loop did."
         )
         return page(
             f"Arms on {self.suite}",
@@ -229,15 +231,13 @@ def _after(score: Score, n: int) -> Mark:
     return marks[min(n, len(marks) - 1)]
 
 
-def _totals(arm: str, scores: Sequence[Score], measure: Mapping[str, float]) -> Totals:
+def _totals(arm: str, scores: Sequence[Score], most: float | None) -> Totals:
     strong = [score for score in scores if score.strength == "strong"]
     rights = by_kind(scores, lambda score: score.right)
     enough = all(len(marks) >= K for marks in rights.values())
     right = sum(score.right for score in scores)
     tokens = sum(score.tokens for score in scores)
     cpu = sum(score.cpu_s for score in scores)
-    within = [score.right and score.cpu_s <= measure[score.id] for score in scores
-              if score.id in measure]  # fmt: skip
     return Totals(
         arm,
         tasks=len(scores),
@@ -252,7 +252,7 @@ def _totals(arm: str, scores: Sequence[Score], measure: Mapping[str, float]) -> 
         silent_in=bootstrap(by_kind(scores, lambda score: score.silent_wrong), share),
         all_five=all_of(K)(list(rights.values())) if enough else None,
         all_five_in=bootstrap(rights, all_of(K)) if enough else None,
-        at_equal_cost=share([within]) if within else None,
+        at_equal_cost=None if most is None else right / len(scores) * min(1.0, most / (cpu or 1.0)),
         calls=sum(score.calls for score in scores),
         tokens=tokens,
         seconds=round(sum(score.seconds for score in scores), 1),

@@ -342,7 +342,8 @@ def bench(
     suite: Annotated[
         str,
         typer.Option(
-            "--suite", help="JSONL of tasks, `everyday`, our own, or a folder of requests for bash."
+            "--suite",
+            help="JSONL of tasks, our own `everyday` or `mending`, or a folder for bash.",
         ),
     ] = "everyday",
     seeds: Annotated[

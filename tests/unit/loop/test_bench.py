@@ -8,12 +8,13 @@ import subprocess
 import pytest
 
 from loop import bench
-from loop.bench import ARMS, first_difference, own_suite, read_suite
+from loop.bench import ARMS, arms_for, first_difference, mending_suite, own_suite, read_suite
 from loop.bench_figures import all_of, bootstrap, share
 from loop.bench_tables import Mark, Outcome, Score
 from loop.freehand import Try, command_in
 from loop.suites import KINDS
 from loop.suites.by_hand import BY_HAND, command
+from loop.suites.faults import FAULTS
 from openry.errors import BadFileError, UsageError
 
 CASE = {"id": "a", "task": "t", "files": {"x": "1"}, "accept": [], "expect": {"y": "1"}}
@@ -98,18 +99,20 @@ def test_pass_hat_needs_five_instances_of_each():
     assert (five.all_five, four.all_five) == (1.0, None)
 
 
-def test_at_equal_cost_counts_only_what_was_done_in_time():
-    """An arm that takes longer than the loop on a task is cut off there."""
+def test_at_equal_cost_counts_only_what_could_be_paid():
+    """An arm that needs more than the loop in all does only a part of the tasks for as much."""
     scores = (
         Score("a", "full", True, "converged", cpu_s=1.0),
         Score("b", "full", False, "converged", cpu_s=1.0),
         Score("a", "human", True, "converged", cpu_s=2.0),
         Score("b", "human", True, "converged", cpu_s=0.5),
+        Score("a", "draft", True, "converged", cpu_s=0.1),
+        Score("b", "draft", True, "converged", cpu_s=0.1),
     )
 
-    full, human = Outcome("s", scores).totals()
+    full, human, draft = Outcome("s", scores).totals()
 
-    assert (full.at_equal_cost, human.at_equal_cost, human.share) == (0.5, 0.5, 1.0)
+    assert (full.at_equal_cost, human.at_equal_cost, draft.at_equal_cost) == (0.5, 0.8, 1.0)
 
 
 class Told:
@@ -173,6 +176,31 @@ def test_a_person_has_written_what_can_be_done():
 
     assert set(BY_HAND) == possible
     assert all(bool(case.by_hand) == bool(case.expect) for case in own_suite(seeds=3))
+
+
+def test_what_is_to_be_mended_is_wrong_at_first(tmp_path):
+    """Each kind of mistake is planted somewhere; a person's command is right and this is not."""
+    cases = mending_suite(2)
+
+    assert {case.id.rpartition("/")[2] for case in cases} == {each.__name__ for each in FAULTS}
+    assert len(cases) == len({case.id for case in cases}) == 2 * len(BY_HAND)
+    for number, case in enumerate(cases[::9]):
+        folder = tmp_path / str(number)
+        for name, text in case.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        subprocess.run(["sh", "-c", case.start], cwd=folder, check=False, capture_output=True)
+        assert first_difference(case.expect, folder), case.start
+
+
+def test_the_person_has_no_row_where_nobody_wrote_anything():
+    """`all` means every arm that the suite allows; an unknown one is named."""
+    alone, written = bench.Case("a", "t", {}, (), {}), bench.Case("a", "t", {}, (), {}, "sort a")
+
+    assert set(ARMS) - set(arms_for(["all"], [alone])) == {"human"}
+    assert arms_for(["all"], [alone, written]) == ARMS
+    with pytest.raises(UsageError, match="magic"):
+        arms_for(["full", "magic"], [alone])
 
 
 @pytest.mark.parametrize("text", ["", "\n\n"])
