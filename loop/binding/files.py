@@ -24,7 +24,7 @@ _FOLDER_NAMES = tuple(
         rf"\bmkdir (?:-p )?{_NAME}",
         rf"\b(?:folder|directory) (?!(?:for|with|in|to|please|that|of|and|is)\b){_NAME}",
         rf"(?:文件夹|目录)\s*{_NAME}",
-        rf"(?:\b(?:into|to|in)|到|进)\s*{_NAME}",
+        rf"(?:\b(?:into|to|in)\s|到|进)\s*{_NAME}",
     )
 )
 _PRONOUN = re.compile(
@@ -55,6 +55,9 @@ def inputs_of(tool: ToolDefinition, scene: Scene) -> Iterator[Choice]:
         yield Choice((said,))
         return
     many = len(names) > 1 or "array" in tool.parameters[names[0]].types
+    if mixed := _files_and_folders(tool, names[0], scene, many=many):
+        yield mixed
+        return
     for choice in _many(tool, scene) if many else _one(scene):
         if all(_fits(tool, scene.info(name)) for name in choice.value):
             yield choice
@@ -65,6 +68,21 @@ def _folder_said(tool: ToolDefinition, scene: Scene) -> str:
     if tool.pack != "files" or any(_is_source(m, scene) for m in scene.mentions):
         return ""
     return next((folder for folder in scene.survey.folders if _says(folder, scene)), "")
+
+
+def _files_and_folders(
+    tool: ToolDefinition, name: str, scene: Scene, *, many: bool
+) -> Choice | None:
+    """What a tool is to work on that takes folders beside files; None when nothing is named."""
+    if "folder" not in tool.parameters[name].description.lower():
+        return None
+    named = [m for m in scene.mentions if _is_source(m, scene)]
+    folders = [f for f in scene.survey.folders if f not in EMPTY and _says(f, scene)]
+    if named and not many:
+        return None
+    found = (*(m.text for m in named), *folders)
+    used = frozenset(m.start for m in named)
+    return Choice(found if many else found[:1], used) if found else None
 
 
 def _says(folder: str, scene: Scene) -> bool:

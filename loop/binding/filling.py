@@ -7,6 +7,7 @@ whose input is of the wrong kind. What the fragment names and the tool does not 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -16,16 +17,58 @@ from loop.binding.files import inputs_of, output_of
 from loop.binding.needles import needles, replacements, texts
 from loop.binding.others import other_part
 from loop.binding.queries import patterns, queries
+from loop.binding.said import (
+    addresses,
+    amounts,
+    bodies,
+    dates,
+    files_named,
+    led_to,
+    numbered,
+    ports,
+    quoted_texts,
+    shaped,
+    zones,
+)
 from loop.binding.scene import Choice, Filled, Scene, Slot
 from loop.binding.settings import choice, counts, delimiter, flag
 from openry.capability.definition import ToolDefinition
 
+
+def _numbers(slot: Slot) -> Iterator[Choice]:
+    if slot.name == "port":
+        return ports(slot)
+    below_zero = slot.parameter.minimum is not None and slot.parameter.minimum < 0
+    return (amounts if below_zero else counts)(slot)
+
+
+def _needles(slot: Slot) -> Iterator[Choice]:
+    """Where several texts are looked for, each needs the word that leads to it."""
+    return (led_to if len(slot.tool.with_role("needle")) > 1 else needles)(slot)
+
+
+def _texts(slot: Slot) -> Iterator[Choice]:
+    """Where several texts are wanted, each by the word that leads to it, else in their order."""
+    names = slot.tool.with_role("text")
+    if slot.tool.with_role("url"):
+        yield from bodies(slot)
+        yield from quoted_texts(slot)
+        return
+    if len(names) == 1:
+        yield from texts(slot)
+        return
+    yield from led_to(slot)
+    if slot.parameter.required:
+        quoted = [replace(each, cost=0.1) for each in quoted_texts(slot)]
+        yield from reversed(quoted) if slot.name == names[-1] else quoted
+
+
 #: Which evidence fills a parameter, by its role.
 _EVIDENCE: dict[str, Callable[[Slot], Iterator[Choice]]] = {
-    "needle": needles,
+    "needle": _needles,
     "replacement": replacements,
-    "text": texts,
-    "count": counts,
+    "text": _texts,
+    "count": _numbers,
     "start": counts,
     "end": counts,
     "column": column,
@@ -38,6 +81,14 @@ _EVIDENCE: dict[str, Callable[[Slot], Iterator[Choice]]] = {
     "flag": flag,
     "choice": choice,
     "delimiter": delimiter,
+    "date": dates,
+    "zone": zones,
+    "url": shaped,
+    "host": shaped,
+    "revision": shaped,
+    "address": addresses,
+    "id": numbered,
+    "file": files_named,
 }
 #: How many values of one parameter are tried.
 _VALUES = 4

@@ -52,7 +52,7 @@ _HOST = (
 #: What an argument of a role looks like that is said as it stands. Dates and time zones are not
 #: among them: they are worked out as often as said. Each is taken out of the text before the next
 #: is looked for, so that no part of an address is a server.
-_SHAPES = {
+SHAPES = {
     "url": re.compile(_URL, re.ASCII),
     "address": re.compile(_ADDRESS, re.ASCII),
     "revision": re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b|\bHEAD(?:[~^]\d*)*", re.ASCII),
@@ -154,7 +154,7 @@ def unique(items: Iterable[_T]) -> tuple[_T, ...]:
 
 def _typed(text: str) -> Mapping[str, tuple[str, ...]]:
     found = {}
-    for role, shape in _SHAPES.items():
+    for role, shape in SHAPES.items():
         found[role] = unique(shape.findall(text))
         text = shape.sub(" ", text)
     return found
