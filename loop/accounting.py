@@ -171,6 +171,9 @@ _LEAVES_OUT = _either(
     _set("unique"),
     _set("regex"),
 )
+_PLACE = r"(?:first|second|third|fourth|fifth|last|\d+(?:st|nd|rd|th))"
+_FIGURE = r"(?:sum|total|average|mean|median|minimum|maximum|smallest|largest|lowest|highest)"
+_UNIT = r"(?:lines|words|characters|rows|bytes)"
 _SORTS_BY = _either(_tools("csv_sort"), _set("group_by"), _set("order", "value"))
 #: What states a condition, and the calls that mind it.
 _CONDITIONS: tuple[tuple[re.Pattern[str], Minds], ...] = tuple(
@@ -266,6 +269,25 @@ _CONDITIONS: tuple[tuple[re.Pattern[str], Minds], ...] = tuple(
             _tools("first_lines", "last_lines", "line_range"),
         ),
         (r"\binstead\b|\brather than\b|\bin place of\b", _tools("replace_text")),
+        # what to take away, and what is asked for beside something else
+        (
+            r"\b(?:delete|remove|drop|discard|erase|cut|strip)(?: (?!to\b|in\b|from\b)[\w-]+){0,4}"
+            r" (?:lines?|rows?|words?)\b",
+            _either(_LEAVES_OUT, _COMPARES),
+        ),
+        (r"\b(?:after|before) the (?:first|last)\b", _tools("skip_lines", "line_range")),
+        (
+            rf"\b{_PLACE}(?: \w+)?(?: lines?| rows?)? and (?:the )?(?:last|first)\b(?! names?\b)"
+            r"(?! \w+ (?:columns?|fields?)\b)(?! (?:columns?|fields?)\b)",
+            _never,
+        ),
+        (rf"\b{_PLACE} and (?:the )?{_PLACE} (?:columns?|fields?)\b", _never),
+        (rf"\b{_FIGURE} and (?:the )?{_FIGURE}\b", _never),
+        (rf"\b{_UNIT}(?:,? and| as well as| &) (?:the )?(?:number of )?{_UNIT}\b", _never),
+        (
+            r"\b(?:without|not containing|not having) \S+(?: and| or|,) (?:without|not)\b",
+            _set("regex"),
+        ),
         # in which order
         (
             r"\bby (?:the |their |its )?(?:(?:last|first|second|third|family) "

@@ -36,6 +36,14 @@ KEEP = ("filter_lines", {"needle": "x"})
         ("lines of a.log with 'x', sorted by last name, to o.txt", "by last name"),
         ("lines with 'x' of a.log except the empty ones to o.txt", "except"),
         ("lines of a.log with 'x' between 5 and 9 to o.txt", "between 5 and 9"),
+        ("delete the lines of a.log with 'x', rest to o.txt", "delete the lines"),
+        ("remove the last word of each line of a.log", "remove the last word"),
+        ("the lines of a.log after the first two to o.txt", "after the first"),
+        ("the first two and the last two lines of a.log to o.txt", "first two and the last"),
+        ("the second and third column of t.csv to o.csv", "second and third column"),
+        ("the sum and the average of age in t.csv to o.txt", "sum and the average"),
+        ("the number of lines and words of a.log to o.txt", "lines and words"),
+        ("lines of a.log without x and without y to o.txt", "without x and without"),
     ],
 )
 def test_a_condition_that_no_call_minds_is_named(task, named):
@@ -54,6 +62,12 @@ def test_a_condition_that_no_call_minds_is_named(task, named):
         ("lines 2 to 5 of a.log", ("line_range", {"start": 2, "end": 5})),
         ("sort a.log in descending order", ("sort_lines", {"reverse": True})),
         ("the second column of t.csv to o.txt", ("csv_column", {"column": 2})),
+        ("delete the lines of a.log with 'x'", ("remove_lines", {"needle": "x"})),
+        ("drop the first two lines of a.log", ("skip_lines", {"count": 2})),
+        ("remove the duplicate lines of a.log", ("unique_lines", {})),
+        ("remove the rows of t.csv under 30", ("csv_filter", {"value": "30", "op": ">="})),
+        ("first name and last name of t.csv", ("csv_columns", {"columns": ["a", "b"]})),
+        ("the sum of age to s.txt and the average to m.txt", ("csv_aggregate", {})),
     ],
 )  # fmt: skip
 def test_what_left_a_trace_in_a_call_is_not_named(task, call):
