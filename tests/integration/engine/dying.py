@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import threading
+import time
 import traceback
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from openry.ledger import db, fast
 from openry.sandbox import process, tree
@@ -30,6 +32,26 @@ def in_child(work):
 def wait(pid):
     _, status = os.waitpid(pid, 0)
     return os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+#: A step that ends once there is a file `go`: until then it is surely under way.
+STUCK = (
+    "{name: x, sub_steps: [{id: a, kind: shell, command:"
+    " 'echo a >> marks; until test -e go; do sleep 0.02; done'}STEPS]}"
+)
+
+
+def stop_between_transactions(pid, ledger):
+    """Stop a process while it does not hold the ledger, which nobody else could write then."""
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        with closing(sqlite3.connect(ledger, timeout=0.3, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError:
+                os.kill(pid, signal.SIGCONT)
+        time.sleep(0.01)
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def test_what_is_no_list_fails_the_step_with_a_sentence(bench, items, said):
 
 
 def test_no_more_items_run_at_once_than_may(bench):
-    """`max_parallel: 2` of six: two at a time are seen, never three."""
+    """`max_parallel: 2` of six: two at a time are seen (the first ones meet), never three."""
     outcome = bench.run(
         """
         name: x
@@ -104,7 +104,9 @@ def test_no_more_items_run_at_once_than_may(bench):
             kind: shell
             for_each: {items: [1, 2, 3, 4, 5, 6], max_parallel: 2}
             command: |
-              mkdir in.{{ item }}; sleep 0.15; ls -d in.* | wc -l >> seen; rmdir in.{{ item }}
+              mkdir in.{{ item }}; touch here.{{ item }}
+              test {{ item }} -gt 2 || until [ -e here.1 -a -e here.2 ]; do sleep 0.01; done
+              ls -d in.* | wc -l >> seen; rmdir in.{{ item }}
         """
     )
     assert outcome.ok, outcome.reason
@@ -136,12 +138,12 @@ def test_a_failed_item_ends_the_step_and_those_beside_it(bench):
     """`abort`: what is under way is braked, nothing more begins, the reason names the item."""
     instance_id = bench.submit(
         numbers(
-            "echo {{ n }} >> log; test {{ n }} != 1 && sleep 30; exit 7", more=", max_parallel: 2"
+            "echo {{ n }} >> log; test {{ n }} != 1 && sleep 3000;"
+            " until grep -q 3 log; do sleep 0.02; done; exit 7",
+            more=", max_parallel: 2",
         )
     )
-    began = time.monotonic()
     outcome = bench.engine.run(instance_id)
-    assert time.monotonic() - began < 20
     assert (outcome.state, outcome.reason) == ("failed", "item 2 (`1`): exit 7")
     assert sorted(bench.read("log").split()) == ["1", "3"]
     states = {run.item: run.status for run in bench.runs(instance_id) if run.step_id == "each"}
@@ -230,7 +232,7 @@ def test_an_inherited_payload_lies_under_the_items_once(bench):
 
 def test_a_cancelled_instance_ends_with_all_its_items(bench):
     """The items under way are ended; the others never begin; everything is settled."""
-    instance_id = bench.submit(numbers("echo {{ n }} >> log; sleep 30", more=", max_parallel: 2"))
+    instance_id = bench.submit(numbers("echo {{ n }} >> log; sleep 3000", more=", max_parallel: 2"))
     log = bench.workspace / "log"
 
     def cancel():
@@ -252,7 +254,7 @@ def test_the_big_steps_clock_ends_all_items(bench):
     outcome = bench.run(
         "timeout_minutes: 0.01\n"
         + "name: x\nsub_steps: [{id: a, kind: shell, for_each: {items: [1, 2], max_parallel: 2},"
-        " command: sleep 30, on_failure: retry}]"
+        " command: sleep 3000, on_failure: retry}]"
     )
     assert outcome.state == "failed"
     assert "the big step's time is up" in outcome.reason
@@ -266,7 +268,7 @@ def test_an_approval_is_asked_once(bench):
 
 def test_a_stopped_engine_puts_items_back_and_another_goes_on(bench, config):
     """Let go in the middle: no item is lost, none that was done is run again."""
-    instance_id = bench.submit(numbers("echo {{ n }} >> log; test -e go || sleep 30", more=""))
+    instance_id = bench.submit(numbers("echo {{ n }} >> log; test -e go || sleep 3000", more=""))
     log = bench.workspace / "log"
     bench.engine.run(instance_id, should_stop=log.exists)
     (bench.workspace / "go").touch()
@@ -292,13 +294,10 @@ def test_a_killed_engine_runs_no_completed_item_again(bench, config, tmp_path):
                 Engine(config, times=bench.engine.room.times).run(instance_id)
             finally:
                 os._exit(0)
-        until = time.monotonic() + 60
         while not log.exists() or len(log.read_text().split()) < wanted:
-            assert time.monotonic() < until
             time.sleep(0.01)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        time.sleep(0.2)
         done = {run.item for run in bench.runs(instance_id) if run.item and run.status == "done"}
         before = Counter(log.read_text().split())
     outcome = bench.engine.run(instance_id)

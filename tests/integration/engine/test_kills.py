@@ -26,7 +26,8 @@ from openry.orchestrator.loader import load
 from openry.orchestrator.room import Times
 from tests.integration.engine.dying import dying_at, in_child, wait
 
-QUICK = Times(interval_s=0.2, watch_s=0.02, beat_s=0.2, self_kill_s=0.6, lease_s=1.0, grace_s=0.5)
+#: Who is dead is known by its process; a lease that ran out would only be that of a slow one.
+QUICK = Times(interval_s=0.2, watch_s=0.02, beat_s=0.2, self_kill_s=60, lease_s=120, grace_s=0.5)
 
 COMPOSITION = """
     name: mixed

@@ -87,7 +87,7 @@ def test_missed_times_are_made_up_for_as_wanted(bench, file, catch_up, started, 
 @pytest.mark.parametrize("overlap", ["skip", "queue", "cancel"])
 def test_what_follows_while_the_last_one_runs(bench, file, overlap):
     """`skip` leaves it out, `queue` waits for it, `cancel` ends it."""
-    file.write_text(MARK.replace("echo {{", "test -e go || sleep 30; echo {{"))
+    file.write_text(MARK.replace("echo {{", "test -e go || sleep 3000; echo {{"))
     add(bench, file, overlap=overlap)
     log = bench.workspace / "log"
     due(bench, "mark", 1)

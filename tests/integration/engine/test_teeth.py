@@ -212,18 +212,16 @@ def test_without_the_self_kill_a_step_outlives_its_lease(config, workspace, monk
     """Without ledger for too long a step is ended: soon somebody else may begin it again."""
     monkeypatch.setattr("openry.ledger.engine.BUSY_TIMEOUT_S", 0.2)
     times = TIMES if guarded else Times(**{**_as_dict(TIMES), "self_kill_s": 3600.0})
-    text = STEP.replace("echo a >> marks", "echo a >> marks; sleep 2; echo late >> marks")
+    nap = "sleep 3000" if guarded else "sleep 2"
+    text = STEP.replace("echo a >> marks", f"echo a >> marks; {nap}; echo late >> marks")
     with Engine(config, times=times) as engine:
         instance_id = submit(engine, workspace, text)
         job = engine.crew.worker.start(instance_id, lambda: True)
         engine.crew._put_to_work("x", instance_id, lambda more: job)
-        until = time.monotonic() + 20
         while not marks(workspace):
-            assert time.monotonic() < until
             time.sleep(0.01)
         with locked(engine.ledger.path):
             while not job.stop.is_set() and "late" not in marks(workspace):
-                assert time.monotonic() < until
                 time.sleep(0.02)
         assert job.stop.is_set() is guarded
 
@@ -239,7 +237,7 @@ def test_without_the_orphan_kill_two_of_a_step_run_at_once(config, workspace, mo
         no_orphan_kill(monkeypatch)
     command = (
         "test -e marks && grep -qs 'State:.[RSD]' /proc/$(head -1 marks)/status && touch both;"
-        " echo $$ >> marks; test $(wc -l < marks) -gt 1 || sleep 60"
+        " echo $$ >> marks; test $(wc -l < marks) -gt 1 || sleep 3000"
     )
     text = STEP.replace("'echo a >> marks'", json.dumps(command))
     text = text.replace("{name: x,", "{name: x, command_policy: permissive,")
@@ -251,9 +249,7 @@ def test_without_the_orphan_kill_two_of_a_step_run_at_once(config, workspace, mo
             Engine(config, times=TIMES).run(instance_id)
         finally:
             os._exit(0)
-    until = time.monotonic() + 30
     while not marks(workspace):
-        assert time.monotonic() < until
         time.sleep(0.01)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
