@@ -167,6 +167,7 @@ def run(
     Raises:
         UsageError: An arm is unknown, or the suite cannot be read.
     """
+    arms_for(arms, ())  # said before a suite is read
     cases = _cases(suite, seeds)[:limit]
     arms = arms_for(arms, cases)
     scores = []
