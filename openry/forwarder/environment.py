@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
 
 TYPE_CHECKING = False
@@ -78,52 +77,14 @@ def _is_there(program: str) -> bool:
     return any(os.access(f"{folder}/{program}", os.X_OK) for folder in os.get_exec_path())
 
 
-#: Folders in which calls left nothing, by the folder they are in, and the first words of our names.
-_spare: dict[str, list[str]] = {}
-_own = (0, "")
-_MOST_SPARE = 4
-
-
 def make_temporary_folder(base: str) -> str:
-    """A folder of this call's own, with a new name; empty when none can be made."""
-    base = base.rstrip("/")
-    path = f"{base}/{_first_words()}-{os.urandom(6).hex()}"
+    """A new folder of this call's own; empty when none can be made."""
+    path = f"{base.rstrip('/')}/openry-{os.urandom(6).hex()}"
     try:
-        os.rename(_spare[base].pop(), path)
-    except (LookupError, OSError):  # there is none, or it went
-        try:
-            os.mkdir(path, 0o700)
-        except OSError:
-            return ""
-    return path
-
-
-def _first_words() -> str:
-    """What names of this process begin with: those left after its end are found by them."""
-    global _own
-    if _own[0] != os.getpid():
-        _spare.clear()  # they are those of the process that we are a copy of
-        _own = os.getpid(), f"openry-{os.urandom(4).hex()}"
-    return _own[1]
-
-
-def spare_folder(path: str) -> None:
-    """Leave an empty folder to the next call: to remove one takes milliseconds on some disks.
-
-    The watch of this process removes it in the end.
-    """
-    spare = _spare.setdefault(os.path.dirname(path), [])
-    if len(spare) < _MOST_SPARE and _is_as_new(path):
-        spare.append(path)
-    else:
-        remove_folder(path)
-
-
-def _is_as_new(path: str) -> bool:
-    try:
-        return os.lstat(path).st_mode == stat.S_IFDIR | 0o700 and not os.listdir(path)
+        os.mkdir(path, 0o700)
     except OSError:
-        return False
+        return ""
+    return path
 
 
 def remove_folder(path: str) -> None:

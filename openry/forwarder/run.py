@@ -6,7 +6,7 @@ import os
 import time
 
 from openry.errors import SandboxError, UsageError
-from openry.forwarder.environment import make_temporary_folder, remove_folder, spare_folder
+from openry.forwarder.environment import make_temporary_folder, remove_folder
 from openry.forwarder.files import OutputFile, open_kept, open_spill, readable
 from openry.forwarder.pump import ENDED, EXCESS, INTERRUPTED, TIMEOUT, TRESPASS, Pump
 from openry.models.command import CommandResult, Ending
@@ -104,8 +104,7 @@ def carry_out(plan: Plan, command_id: int, redactor: Redactor) -> Done:
     finally:
         call.clean_up()
         if own_tmp:
-            others_follow = not plan.alone and plan.config.background == "kill"
-            (spare_folder if others_follow else remove_folder)(own_tmp)
+            remove_folder(own_tmp)
     return call.done(time.monotonic() - started)
 
 

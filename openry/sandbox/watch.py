@@ -11,22 +11,18 @@ from openry.sandbox.process import Process, start
 #: and `- GROUP MARK` when it is over. At the end of its input it kills every group that is still
 #: there and every process whose environment holds one of the marks, until a look finds none. Where
 #: something was being started it looks for two seconds: what has not got its environment yet is
-#: not seen. Marks are folders, and empty ones whose names begin like the last one's are removed.
+#: not seen.
 _SCRIPT = """
-groups=' ' marks=' ' last= begun=0
+groups=' ' marks=' ' begun=0
 forget() { [ -z "$1" ] || marks="${marks%% "$1" *} ${marks#* "$1" }"; }
 while read -r sign what mark; do
     case $sign in
-        '!') marks="$marks$what " last=$what begun=$((begun + 1)) ;;
+        '!') marks="$marks$what " begun=$((begun + 1)) ;;
         +) groups="$groups$what " begun=$((begun - 1)) ;;
         .) forget "$what"; begun=$((begun - 1)) ;;
         -) groups="${groups%% $what *} ${groups#* $what }"; forget "$mark" ;;
     esac
 done
-tidy() {
-    [ -z "$last" ] || for left in "${last%-*}"-*; do [ ! -d "$left" ] || rmdir "$left"; done
-}
-trap 'tidy 2>/dev/null' EXIT
 for group in $groups; do kill -KILL -- "-$group" 2>/dev/null; done
 [ "$groups$begun" = ' 0' ] && exit
 looks=1 tries=100

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from threading import Lock
-from typing import Any, Self
+from typing import Any
 
 from openry.agent.calls import Called, call_tool, preview_call
 from openry.agent.giving import secrets_of_server
@@ -30,28 +29,13 @@ _LINE_ENDS = re.compile(rb"[\r\n]+")
 
 
 class Recall:
-    """One call: ended early by `now()`, from any thread, before or while it runs; and heard, by
-    its last line. It runs while in `with`; one that waits for its turn has no descriptors.
+    """One call that runs: ended early by `now()`, from any thread, at most once, before or while
+    it runs; and heard, by its last line.
     """
 
     def __init__(self) -> None:
-        self.is_off = False
-        self.fd = self._end = -1
+        self.fd, self._end = os.pipe()
         self._heard = b""
-        self._lock = Lock()
-
-    def __enter__(self) -> Self:
-        with self._lock:
-            self.fd, self._end = os.pipe()
-            if self.is_off:
-                os.write(self._end, b"x")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            os.close(self.fd)
-            os.close(self._end)
-            self.fd = self._end = -1
 
     def hear(self, written: bytes) -> None:
         """Take in what the command wrote."""
@@ -65,10 +49,23 @@ class Recall:
         return "".join(sign for sign in text if sign.isprintable())[:_LINE_CHARS]
 
     def now(self) -> None:
-        with self._lock:
-            if self._end >= 0 and not self.is_off:
-                os.write(self._end, b"x")
-            self.is_off = True
+        if self._end >= 0:
+            os.write(self._end, b"x")
+
+    def close(self) -> None:
+        for fd in (self.fd, self._end):
+            if fd >= 0:
+                os.close(fd)
+        self.fd = self._end = -1
+
+
+@contextmanager
+def recall() -> Iterator[Recall]:
+    made = Recall()
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 @dataclass(frozen=True, slots=True)

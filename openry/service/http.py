@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -23,7 +21,6 @@ from fastapi.responses import (
     StreamingResponse,
 )
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from openry import __version__
 from openry.capability import ToolResult, as_json, as_mcp, as_openai, as_prompt
@@ -31,9 +28,9 @@ from openry.data import data_root
 from openry.errors import BadArgumentsError, NotFoundError, OpenRYError, StorageError
 from openry.ledger.db import Ledger
 from openry.ledger.journal import events_after, last_event_id
-from openry.service.desk import Desk, Recall, explain
+from openry.service.desk import Desk, Recall, explain, recall
 from openry.service.guard import COOKIE, Guard, Keys
-from openry.service.requests import Line, Seconds, taken
+from openry.service.requests import Line, Seconds
 
 #: Calls that run at once; the others wait for their turn.
 CALLS_AT_ONCE = 16
@@ -120,71 +117,12 @@ def build(desk: Desk, keys: Keys) -> Guard:
     _add_commands(app, desk)
     _add_events(app, desk)
     _add_pages(app, keys)
-    return Guard(_Calls(app, desk), keys)
-
-
-class _Calls:
-    """Answers `/invoke` and `/run` itself, which takes a third of the time; `app` does the rest.
-
-    A client that leaves ends its command.
-    """
-
-    def __init__(self, app: ASGIApp, desk: Desk) -> None:
-        self._app, self._desk = app, desk
-        self._does: dict[str, Callable[[Any, Recall], Response]] = {
-            "/invoke": lambda given, stop: _invoked(desk, given, stop),
-            "/run": lambda given, stop: _ran(desk, given, stop),
-        }
-        self._turns = {path: ThreadPoolExecutor(CALLS_AT_ONCE) for path in self._does}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        does = self._does.get(scope["path"]) if scope["type"] == "http" else None
-        if does is None or scope["method"] != "POST":
-            await self._app(scope, receive, send)
-            return
-        body, stop = (await receive())["body"], Recall()
-
-        def answer() -> Response:
-            try:
-                with stop:
-                    return does(_given(scope, body), stop)
-            except OpenRYError as error:
-                return _refusal(error)
-
-        gone = asyncio.ensure_future(receive())
-        gone.add_done_callback(lambda _: stop.now())
-        loop = asyncio.get_running_loop()
-        response = await loop.run_in_executor(self._turns[scope["path"]], answer)
-        gone.cancel()
-        await response(scope, receive, send)
-
-
-def _given(scope: Scope, body: bytes) -> Any:
-    """What a request holds.
-
-    Raises:
-        BadArgumentsError: It does not say that it is JSON; if it does, it was read before.
-    """
-    if "json" not in dict(scope["headers"]).get(b"content-type", b"").decode("latin-1"):
-        raise BadArgumentsError(("the body must be JSON: send `content-type: application/json`",))
-    return json.loads(body or b"null")
-
-
-def _invoked(desk: Desk, given: Any, stop: Recall) -> Response:
-    asked = taken(Invoke, given)
-    try:
-        return _called(desk, asked, stop)
-    except BadArgumentsError as error:
-        return JSONResponse(explain(error, desk.schema(asked.capability)), 422)
-
-
-def _ran(desk: Desk, given: Any, stop: Recall) -> Response:
-    asked = taken(Run, given)
-    result = desk.run(asked.as_command(), dry_run=asked.dry_run, recall=stop)
-    return Response(result.answer().to_json(), media_type="application/json")
+    return Guard(app, keys)
 
 
 def _add_tools(app: FastAPI, desk: Desk) -> None:
+    turns = anyio.CapacityLimiter(CALLS_AT_ONCE)
+
     @app.get(
         "/capabilities",
         summary="The tools, in one of the forms models are offered them",
@@ -200,8 +138,14 @@ def _add_tools(app: FastAPI, desk: Desk) -> None:
         return JSONResponse(made(tools))
 
     @app.post("/invoke", summary="Call a tool", response_model=ToolResult)
-    def invoke(asked: Invoke) -> None:
-        raise NotImplementedError  # described here, answered by `_Calls`
+    async def invoke(asked: Invoke, request: Request) -> Response:
+        def work(stop: Recall) -> Response:
+            try:
+                return _called(desk, asked, stop)
+            except BadArgumentsError as error:
+                return JSONResponse(explain(error, desk.schema(asked.capability)), 422)
+
+        return await _in_turn(work, request, turns)
 
 
 def _called(desk: Desk, asked: Invoke, stop: Recall) -> Response:
@@ -218,9 +162,15 @@ def _called(desk: Desk, asked: Invoke, stop: Recall) -> Response:
 
 
 def _add_commands(app: FastAPI, desk: Desk) -> None:
+    turns = anyio.CapacityLimiter(CALLS_AT_ONCE)
+
     @app.post("/run", summary="Run a command line", response_model=FourKeys)
-    def run(asked: Run) -> None:
-        raise NotImplementedError  # described here, answered by `_Calls`
+    async def run(asked: Run, request: Request) -> Response:
+        def work(stop: Recall) -> Response:
+            result = desk.run(asked.as_command(), dry_run=asked.dry_run, recall=stop)
+            return Response(result.answer().to_json(), media_type="application/json")
+
+        return await _in_turn(work, request, turns)
 
     @app.post("/status", summary="Say how a run stands")
     def status(said: Report) -> Acknowledged:
@@ -231,6 +181,31 @@ def _add_commands(app: FastAPI, desk: Desk) -> None:
             acknowledged=outcome.acknowledged,
             message=outcome.message,
         )
+
+
+async def _in_turn(
+    work: Callable[[Recall], Response], request: Request, turns: anyio.CapacityLimiter
+) -> Response:
+    """Do `work` in a thread of its own; a client that leaves ends its command."""
+
+    def answer(stop: Recall) -> Response:
+        try:
+            return work(stop)
+        except OpenRYError as error:
+            return _refusal(error)
+
+    with recall() as stop:
+
+        async def watch() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+            stop.now()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            done = await anyio.to_thread.run_sync(answer, stop, limiter=turns)
+            tasks.cancel_scope.cancel()
+        return done
 
 
 def _add_events(app: FastAPI, desk: Desk) -> None:

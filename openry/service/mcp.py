@@ -20,8 +20,8 @@ from openry import __version__
 from openry.capability import as_mcp
 from openry.errors import OpenRYError
 from openry.forwarder.forms import without_duplicates
-from openry.service.desk import Desk, Recall, explain
-from openry.service.requests import Line, taken
+from openry.service.desk import Desk, Recall, explain, recall
+from openry.service.requests import Line, line_of
 
 #: The tool for command lines, named like the program it stands for.
 SHELL_TOOL = "openry"
@@ -59,9 +59,10 @@ class _Call:
     def __init__(self, number: int | str, params: Data, *, stateless: bool) -> None:
         self.number, self.params, self.stateless = number, params, stateless
         self.token = _meta(params).get("progressToken")
-        self.begun_s = 0.0  #: when it began to run; 0 before
+        self.called_off = False
+        self.begun_s = 0.0  #: when it began to run
         self.told_s = 0.0  #: for how long it had run when that was last told
-        self.stop = Recall()
+        self.stop: Recall | None = None  #: while it runs
 
 
 class Session:
@@ -98,7 +99,7 @@ class Session:
         finally:
             with self._lock:
                 for call in self._calls.values():
-                    call.stop.now()
+                    _call_off(call)
                 self._still.wait_for(lambda: not self._running)
 
     # --- reading ----------------------------------------------------------------------------
@@ -180,7 +181,7 @@ class Session:
         if method == "notifications/cancelled" and _is_number(number):
             with self._lock:
                 if call := self._calls.get(number):
-                    call.stop.now()
+                    _call_off(call)
 
     # --- calls ------------------------------------------------------------------------------
 
@@ -203,22 +204,25 @@ class Session:
                 self._still.notify_all()
 
     def _carry_out_one(self, call: _Call) -> None:
-        result, refusal = {}, None
-        call.begun_s = time.monotonic()
-        try:
-            if not call.stop.is_off:
-                with call.stop:
-                    result = self._result(call.params, call.stop)
-        except Exception as error:
-            refusal = _our_mistake(error)
-        with self._lock:
-            del self._calls[call.number]
-        if call.stop.is_off:
+        with recall() as stop:
+            with self._lock:
+                call.stop, call.begun_s = stop, time.monotonic()
+                if call.called_off:
+                    stop.now()
+            try:
+                result = None if call.called_off else self._result(call.params, stop)
+                refusal = None
+            except Exception as error:
+                refusal = _our_mistake(error)
+            with self._lock:
+                call.stop = None
+                del self._calls[call.number]
+        if call.called_off:
             return
         if refusal:
             self._refuse(call.number, refusal)
         else:
-            self._answer(call.number, result, stateless=call.stateless)
+            self._answer(call.number, result or {}, stateless=call.stateless)
 
     def _result(self, params: Data, stop: Recall) -> Data:
         name, given = params["name"], params.get("arguments") or {}
@@ -230,12 +234,13 @@ class Session:
         """Seconds so far and the last line that was written, to those who asked for it."""
         now = time.monotonic()
         with self._lock:
-            heard = [call for call in self._calls.values() if call.token is not None]
-        for call in heard:
+            running = [call for call in self._calls.values() if call.stop and not call.called_off]
+            heard = [(call, call.stop.last_line if call.stop else "") for call in running]
+        for call, line in heard:
             passed = round(now - call.begun_s, 3)
-            if not call.begun_s or call.stop.is_off or passed < call.told_s + _BEAT_S / 2:
+            if call.token is None or passed < call.told_s + _BEAT_S / 2:
                 continue
-            call.told_s, line = passed, call.stop.last_line
+            call.told_s = passed
             said = f"running for {passed:.0f} s{f': {line}' if line else ''}"
             told = {"progressToken": call.token, "progress": passed, "message": said}
             self._write({"method": "notifications/progress", "params": told})
@@ -339,6 +344,12 @@ def _is_stateless(params: Data) -> bool:
     return version in STATELESS
 
 
+def _call_off(call: _Call) -> None:
+    call.called_off = True
+    if call.stop:
+        call.stop.now()
+
+
 def _tool(desk: Desk, name: str, given: Data, stop: Recall) -> Data:
     try:
         called = desk.invoke(name, given, recall=stop)
@@ -351,7 +362,7 @@ def _tool(desk: Desk, name: str, given: Data, stop: Recall) -> Data:
 
 def _line(desk: Desk, given: Data, stop: Recall) -> Data:
     try:
-        answer = desk.run(taken(Line, given).as_command(), recall=stop).answer()
+        answer = desk.run(line_of(given).as_command(), recall=stop).answer()
     except OpenRYError as error:
         return _said(explain(error, _LINE_SCHEMA), failed=True)
     return _said(_keys(answer.to_json()), failed=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -10,7 +10,6 @@ from openry.errors import BadArgumentsError
 from openry.models import Command
 
 _A_DAY_S = 24 * 3600.0
-_Model = TypeVar("_Model", bound=BaseModel)
 Seconds = Annotated[float, Field(gt=0, le=_A_DAY_S)]
 
 
@@ -37,18 +36,15 @@ class Line(BaseModel):
         )
 
 
-def taken(kind: type[_Model], given: Any) -> _Model:
-    """What plain data says.
+def line_of(given: dict[str, Any]) -> Line:
+    """A command line from plain data.
 
     Raises:
         BadArgumentsError: Every problem at once.
     """
     try:
-        return kind.model_validate(given)
+        return Line.model_validate(given)
     except ValidationError as error:
         raise BadArgumentsError(
-            tuple(
-                f"`{'.'.join(map(str, each['loc'])) or 'body'}`: {each['msg']}"
-                for each in error.errors()
-            )
+            tuple(f"`{'.'.join(map(str, each['loc']))}`: {each['msg']}" for each in error.errors())
         ) from error

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -242,52 +241,3 @@ def test_python_capabilities_work_in_the_sandbox(make_hand: MakeHand, backend: s
     )
 
     assert (result.stdout, result.stderr) == ("in\n", "")
-
-
-def test_every_call_has_an_empty_temporary_folder_with_a_name_of_its_own(make_hand: MakeHand):
-    """Whatever the call before did with its own: left files, closed it, or put a link there."""
-    hand, elsewhere = make_hand(), Path(make_hand().context.workspace, "elsewhere")
-    elsewhere.mkdir()
-    doings = (
-        ":",
-        "touch $TMPDIR/left",
-        "chmod 0 $TMPDIR",
-        f"rmdir $TMPDIR; ln -s {elsewhere} $TMPDIR",
-        "rmdir $TMPDIR",
-        ":",
-    )
-    look = "ls -A $TMPDIR; stat -c %F:%a $TMPDIR; echo $TMPDIR"
-
-    seen = [hand.forward(Command(f"{look}; {doing}")).stdout.splitlines() for doing in doings]
-
-    assert [each[:-1] for each in seen] == [["directory:700"]] * len(doings)
-    assert len({each[-1] for each in seen}) == len(doings)
-    assert elsewhere.exists()
-
-
-def test_no_temporary_folder_outlives_the_process(tmp_path: Path):
-    """However it ends: the watch removes those that are empty, and no one else's."""
-    (tmp_path / "openry-0-1").mkdir()
-    code = (
-        "import os, signal, sys\n"
-        "from openry.config import load_config\n"
-        "from openry.forwarder import Hand\n"
-        "from openry.ledger.fast import FastLedger\n"
-        "from openry.models import Command, RunContext\n"
-        "config = load_config(sys.argv[1], env={})\n"
-        "hand = Hand(FastLedger(config.ledger), RunContext(), config)\n"
-        "print(hand.forward(Command('echo $TMPDIR')).stdout, flush=True)\n"
-        "os.kill(os.getpid(), int(sys.argv[2]))"
-    )
-    home = tmp_path / "home"
-    home.mkdir(mode=0o700)
-    env = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)}
-    for number in (signal.SIGKILL, signal.SIGTERM):
-        argv = [sys.executable, "-c", code, str(home), str(int(number))]
-        told = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
-
-        assert told.stdout.startswith(f"{tmp_path}/openry-"), told.stderr
-        while len(list(tmp_path.glob("openry-*"))) > 1:
-            time.sleep(0.01)
-
-    assert (tmp_path / "openry-0-1").exists()

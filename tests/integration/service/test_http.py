@@ -371,15 +371,3 @@ def test_a_token_that_others_may_read_is_refused(environment, tmp_path):
 
     assert told.returncode == 2
     assert "chmod 600" in told.stderr
-
-
-@pytest.mark.parametrize("path", ["/run", "/invoke"])
-def test_what_does_not_say_it_is_json_is_not_read(client, place, path):
-    """A page elsewhere could have sent it without asking first."""
-    said = json.dumps({"command": "touch read-all-the-same"})
-
-    answer = client.post(path, content=said, headers={"content-type": "text/plain"})
-
-    assert answer.status_code == 422
-    assert "application/json" in answer.json()["message"]
-    assert not (place / "read-all-the-same").exists()
