@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openry.cli.folders import check_folder
+from openry.errors import UsageError
 
 if TYPE_CHECKING:
     from openry.service.desk import Desk
+
+_NEEDED = ("fastapi", "mcp", "uvicorn")
 
 
 def add_desk_options(parser: argparse.ArgumentParser) -> None:
@@ -41,10 +44,14 @@ def open_desk(given: argparse.Namespace) -> Desk:
     """The desk that the options ask for.
 
     Raises:
-        UsageError: The folder does not exist.
+        UsageError: The folder does not exist, or this install lacks what serving needs.
         NotFoundError: A pattern matches no tool.
         SandboxError: The sandbox cannot be built here.
     """
+    from importlib.util import find_spec
+
+    if not all(find_spec(name) for name in _NEEDED):
+        raise UsageError("this install cannot serve; run: pip install 'openry[serve]'")
     from openry.cli.tools import registry
     from openry.config import load_config
     from openry.service.desk import Desk

@@ -15,10 +15,12 @@ def main(words: Sequence[str]) -> int:
     given = parser.parse_args(words)
     desk = open_desk(given)
 
+    import anyio
+
     from openry.service.mcp import serve
 
     try:
-        serve(desk, shell=not given.no_shell)
+        anyio.run(lambda: serve(desk, shell=not given.no_shell))
     except KeyboardInterrupt:
         return 130
     return 0

@@ -7,7 +7,6 @@ import secrets
 import socket
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from openry.cli.desk import add_desk_options, open_desk
@@ -17,7 +16,6 @@ from openry.errors import UsageError
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _SHORTEST_TOKEN = 16
-_NEEDED = ("fastapi", "uvicorn")
 
 
 def main(words: Sequence[str]) -> int:
@@ -28,8 +26,6 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--token-file", type=Path, help="default: serve.token in OPENRY_HOME")
     given = parser.parse_args(words)
     _check(given.host, given.port)
-    if not all(map(find_spec, _NEEDED)):
-        raise UsageError("this install cannot serve; run: pip install 'openry[serve]'")
     desk = open_desk(given)
     path = given.token_file or desk.config.home / "serve.token"
     token = _token(path, given.host)

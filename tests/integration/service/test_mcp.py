@@ -2,20 +2,11 @@
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
-import threading
-import time
 
 import pytest
 from jsonschema import Draft202012Validator
-
-from openry.capability import Registry
-from openry.config import load_config
-from openry.service.desk import Desk
-from openry.service.mcp import HANDSHAKES, STATELESS, Session
 
 mcp = pytest.importorskip("mcp")
 PROGRAM = [sys.executable, "-m", "openry"]
@@ -204,126 +195,3 @@ def test_the_server_ends_when_its_client_does(environment, folder):
     out, err = server.communicate("", timeout=60)
 
     assert (server.returncode, out, err) == (0, "", "")
-
-
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_both_kinds_of_clients_are_served(environment, folder, mode):
-    """Those that begin with a handshake, and those that name their revision in each request."""
-
-    async def session():
-        words = [*PROGRAM[1:], "mcp", "--dir", str(folder)]
-        server = mcp.StdioServerParameters(command=PROGRAM[0], args=words, env=environment)
-        async with mcp.Client(server, mode=mode) as client:
-            listed = await client.list_tools()
-            answer = await client.call_tool("openry", {"command": "echo 1"})
-            return client.protocol_version, client.server_info.name, listed.tools, answer
-
-    version, name, tools, answer = asyncio.run(session())
-
-    assert version == {"legacy": HANDSHAKES, "auto": STATELESS}[mode][-1]
-    assert name == "openry"
-    assert tools
-    assert answer.structured_content["stdout"] == "1\n"
-
-
-def wait_until(done):
-    while not done():
-        time.sleep(0.01)
-
-
-def start(environment, folder):
-    return subprocess.Popen(
-        [*PROGRAM, "mcp", "--dir", str(folder)],
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def request(number, method="tools/call", **params):
-    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-    return json.dumps(message) + "\n"
-
-
-def line(number, command):
-    return request(number, name="openry", arguments={"command": command})
-
-
-def test_what_is_no_request_is_refused_and_the_next_one_is_answered(environment, folder):
-    """Each with the protocol's own number; notes and answers that nobody waits for are ignored."""
-    newer = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2999-01-01"}}
-    lines = [
-        "no JSON\n",
-        '{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}\n',
-        "[]\n",
-        '{"jsonrpc": "2.0", "id": true, "method": "ping"}\n',
-        '{"jsonrpc": "2.0", "id": 3, "result": {}}\n',
-        '{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [7]}}\n',
-        request(4, "resources/list"),
-        request(5, name="openry", arguments=[1]),
-        request(6, "tools/list", **newer),
-        request(7, "ping"),
-    ]
-
-    out, err = start(environment, folder).communicate("".join(lines), timeout=60)
-
-    answers = [json.loads(answer) for answer in out.splitlines()]
-    assert [(each["id"], each.get("error", {}).get("code")) for each in answers] == [
-        (None, -32700), (None, -32700), (None, -32600), (None, -32600),
-        (4, -32601), (5, -32602), (6, -32022), (7, None),
-    ]  # fmt: skip
-    assert "2026-07-28" in answers[6]["error"]["data"]["supported"]
-    assert err == ""
-
-
-@pytest.mark.parametrize("end", ["closed", "interrupted"])
-def test_what_runs_at_the_end_is_called_off(environment, folder, log, end):
-    """Its client went, or a person pressed Ctrl-C: no process is left, and the row says so."""
-    server = start(environment, folder)
-    server.stdin.write(line(1, f"echo $$ > {end}; mkfifo wait; read x < wait"))
-    server.stdin.flush()
-    wait_until(lambda: (folder / "wait").exists())
-
-    if end == "closed":
-        server.stdin.close()
-    else:
-        server.send_signal(signal.SIGINT)
-
-    assert server.wait(60) == (0 if end == "closed" else 130)
-    assert server.stdout.read() == server.stderr.read() == ""
-    assert "interrupted" in log()[-1]
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((folder / end).read_text()), 0)
-
-
-def test_a_call_that_waits_for_its_turn_can_be_called_off(tmp_path, folder, monkeypatch):
-    """It is never begun and never answered; the calls after it are."""
-    monkeypatch.setattr("openry.service.mcp.CALLS_AT_ONCE", 1)
-    config = load_config(tmp_path / "home", env={})
-    desk = Desk(config, Registry(), folder, env={"PATH": os.environ["PATH"]})
-    (asks, asked), (answers, answered) = os.pipe(), os.pipe()
-    serving = threading.Thread(target=Session(desk, asks, answered).run)
-    serving.start()
-
-    def off(number):
-        said = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
-        return json.dumps({**said, "params": {"requestId": number}}) + "\n"
-
-    with open(asked, "w", encoding="utf-8") as ours, open(answers, encoding="utf-8") as theirs:
-        ours.write(line(1, "mkfifo wait; read x < wait") + line(2, "touch second"))
-        ours.write(line(3, "echo three") + off(2) + request(4, "ping"))
-        ours.flush()
-        first = json.loads(theirs.readline())
-        wait_until(lambda: (folder / "wait").exists())
-        ours.write(off(1))
-        ours.flush()
-        second = json.loads(theirs.readline())
-    serving.join()
-
-    assert (first["id"], second["id"]) == (4, 3)
-    assert second["result"]["structuredContent"]["stdout"] == "three\n"
-    assert not (folder / "second").exists()
-    os.close(asks)
-    os.close(answered)
