@@ -249,7 +249,7 @@ def prompt_file(path: str, folder: Path) -> Path | None:
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str, int, float), "int": (int,), "number": (int, float), "bool": (bool,),
-    "path": (str,), "list": (list,),
+    "path": (str,), "list": (list,), "ref": (str,),
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from openry.orchestrator.engine import Engine
 from openry.orchestrator.intake import plan_of, row_of
 from openry.orchestrator.loader import Loaded, load
 from openry.orchestrator.lookup import find_file
+from openry.orchestrator.references import refer
 from openry.orchestrator.room import Times
 from openry.orchestrator.terminal import (
     INTERRUPTED,
@@ -83,6 +84,8 @@ def _foresee(
     """What it would come to. Nothing is started and nothing kept."""
     plan, file = plan_of(loaded, engine.config, {})
     row = row_of(plan, engine.config, file=file, inputs=inputs, workspace=folder)
+    with engine.ledger.read() as connection:
+        row = refer(connection, row)
     from openry.orchestrator.foresight import foresee
 
     steps = foresee(engine.room, plan, row)

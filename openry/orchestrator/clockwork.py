@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from openry.errors import NotFoundError, OpenRYError
+from openry.errors import NotFoundError, OpenRYError, UsageError
 from openry.ledger.instances import add_instance, move_instance, request_cancel
 from openry.ledger.journal import Transaction, ledger_now, seconds_between
 from openry.ledger.schedules import (
@@ -26,6 +26,7 @@ from openry.models import InstanceState
 from openry.orchestrator.intake import Row, folder_of, plan_of, row_of
 from openry.orchestrator.loader import load
 from openry.orchestrator.lookup import find_file, is_path
+from openry.orchestrator.references import refer
 from openry.orchestrator.room import Room
 from openry.orchestrator.schedules import due_times, local_zone, next_at, wanted
 
@@ -156,6 +157,11 @@ class Clockwork:
         if schedule.overlap == "cancel":
             for instance_id in live:
                 self._cancel(connection, now, instance_id)
+        try:
+            row = refer(connection, row)
+        except UsageError as error:
+            note("failed", str(error))
+            return
         add_instance(connection, now, row)
         note("started", instance_id=str(row["instance_id"]))
 

@@ -50,6 +50,7 @@ from openry.orchestrator.loader import Loaded
 from openry.orchestrator.outcomes import FINAL, InstanceOutcome, StepOutcome, outcome_of
 from openry.orchestrator.plan import Plan
 from openry.orchestrator.protocol import Signal
+from openry.orchestrator.references import refer
 from openry.orchestrator.replaying import Replay, plan_replay, refuse_other
 from openry.orchestrator.room import OpenModel, Room, Times
 from openry.orchestrator.spec import ABORT, DONE, WorkflowSpec
@@ -166,6 +167,7 @@ class Engine:
     def _submit(self, row: Row) -> str:
         instance_id = str(row["instance_id"])
         with self.room.write() as connection:
+            row = refer(connection, row)
             known = get_instance(connection, instance_id)
             if known is None:
                 add_instance(connection, ledger_now(connection), row)

@@ -18,6 +18,7 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 #: As people write them; Python's own reading takes `1_0` and `nan` as well.
 _WHOLE = re.compile(r"[-+]?[0-9]{1,4000}")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_REF = re.compile(r"[^/\s]+/[^/\s]+")
 _REGEX_TIMEOUT_S = 2.0
 
 
@@ -82,6 +83,8 @@ def _turned(kind: InputType, given: Any) -> Any:
             return given
         case InputType.STRING if isinstance(given, int | float):
             return str(given)
+        case InputType.REF if isinstance(given, Mapping):
+            return dict(given)
     read = _READ.get(kind)
     if read is None or not isinstance(given, str):
         raise ValueError(f"must be of type {kind.value}, got `{given}`")
@@ -118,9 +121,16 @@ def _list(text: str) -> list[Any]:
     return [word.strip() for word in text.split(",")] if text else []
 
 
+def _ref(text: str) -> str:
+    if not _REF.fullmatch(text):
+        raise ValueError(f"must be SESSION/STEP, got `{text}`")
+    return text
+
+
 _READ = {
     InputType.INT: _int,
     InputType.NUMBER: _number,
     InputType.BOOL: _bool,
     InputType.LIST: _list,
+    InputType.REF: _ref,
 }

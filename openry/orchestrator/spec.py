@@ -89,6 +89,7 @@ class InputType(StrEnum):
     BOOL = "bool"
     PATH = "path"
     LIST = "list"
+    REF = "ref"  #: what a step of another session ended with
 
 
 _INPUT_WORDS = {
