@@ -7,10 +7,11 @@ command is right when it prints what the gold command prints, white space folded
 same file system; where gold ends in another folder, it must end there too. Turns follow each other
 in one machine, ten at most, and end with the first right one, as in the paper.
 
-A gold command that does not do the same twice, or asks for a program that is not there, judges
-nobody: its task is set aside and counted. `does nothing` is what `true` would be given: some gold
-commands print and change nothing. Either the embedded model writes (layer L2) or what large models
-wrote is played again (L3, `MODEL.PLACE.jsonl`: `task`, `actions`, `rewards`); never both at once.
+A gold command that does not do the same twice, or asks for a program or a system file that is not
+there, judges nobody: its task is set aside and counted. `does nothing` is what `true` would be
+given: some gold commands print and change nothing. Either the embedded model writes (layer L2) or
+what large models wrote is played again (L3, `MODEL.PLACE.jsonl`: `task`, `actions`, `rewards`);
+never both at once.
 """
 
 from __future__ import annotations
@@ -43,7 +44,12 @@ _SYSTEM = (
     "You write one line of bash that does what is asked, on a Linux machine whose files are in"
     " /testbed. Answer with the command only, no explanation."
 )
-_NO_PROGRAM = re.compile(r"(?:command )?not found$|^xargs: [\w.-]+: No such file", re.M)
+#: What says that gold asks for more than this machine has: a program, or a file of another place.
+_LACKING = re.compile(
+    r"(?:command )?not found$|^xargs: [\w.-]+: No such file|missing operand$"
+    r"|['‘ ]/(?!testbed)\S+: No such file",
+    re.M,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +240,8 @@ def gold_of(kit: Kit, task: Task) -> Gold:
             found.append((shown, machine.state()))
     (first, state), (second, other) = found
     unfit = ""
-    if first.exit_code == 127 or _NO_PROGRAM.search(first.errors):
-        unfit = "ask for a program that is not here"
+    if first.exit_code == 127 or _LACKING.search(first.errors):
+        unfit = "ask for what is not here"
     elif first.exit_code is None:
         unfit = "do not end"
     elif first.output != second.output or state != other:

@@ -106,6 +106,7 @@ TASKS = (
     ("go", "Go to deep", "cd /testbed/deep"),
     ("odd", "Print a random number", "echo $RANDOM $RANDOM"),
     ("lacks", "Ask nobody", "no-such-program-here | cat"),
+    ("file", "Read what is not there", "cat /etc/networks | wc -l"),
 )
 SAID = {
     "count": (["ls /testbed", "echo 2"], [0.5, 1.0]),
@@ -113,6 +114,7 @@ SAID = {
     "go": (["true", "cd /testbed/deep"], [1.0, 1.0]),
     "odd": (["echo 4"], [0.0]),
     "lacks": (["true"], [1.0]),
+    "file": (["echo 0"], [0.5]),
 }
 
 
@@ -138,13 +140,14 @@ def test_recorded_commands_are_played_and_judged(kit, folders):
     assert found.layer == "L3"
     assert found.aside == {
         "odd": "do not do the same twice",
-        "lacks": "ask for a program that is not here",
+        "lacks": "ask for what is not here",
+        "file": "ask for what is not here",
     }
     assert (big["subject"], big["tasks"], big["first"], big["best"]) == ("big-model", 3, 0.0, 1.0)
     assert (big["recorded_first"], big["recorded_best"]) == (pytest.approx(1 / 3), 1.0)
     assert big["as_recorded"] == pytest.approx(5 / 6)
     assert nothing["best"] == 0.0
-    assert "3 tasks judged, 2 set aside" in found.to_text()
+    assert "3 tasks judged, 3 set aside" in found.to_text()
     assert "<svg" in found.to_html()
 
 
