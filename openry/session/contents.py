@@ -50,7 +50,6 @@ class Contents:
         """Contents to be kept together: `publish` keeps them, leaving without it keeps none."""
         with self.held(LOCK_SH):
             self._sweep()
-            self.packs.refresh()
             batch = Batch(self, self._aside())
             try:
                 yield batch
@@ -268,6 +267,8 @@ class Batch:
 
     def _has(self, digest: str) -> bool:
         prefix = digest[:2]
+        if not self._known:
+            self._contents.packs.refresh()
         if prefix not in self._known:  # one look at a folder is cheaper than one for each file
             self._known[prefix] = self._contents.known(prefix)
         is_alone = digest in self._alone or digest[2:] in self._known[prefix]
