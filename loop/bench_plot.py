@@ -10,9 +10,10 @@ from math import ceil, floor, log10
 #: One colour a series, in their order; readable on paper and in the dark.
 _COLOURS = (
     "#3569c8", "#1a7f4b", "#c0362c", "#9a6b00", "#7a4fbf", "#0f8a8a", "#b0468a", "#6b7280",
+    "#8a5a2b", "#2f4f9f",
 )  # fmt: skip
 _WIDTH, _HEIGHT = 640, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 168, 12, 42
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 168, 12, 42
 
 Point = tuple[float, float]
 
