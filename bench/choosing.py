@@ -92,7 +92,7 @@ def folder_of_requests() -> Iterator[Path]:
 def by_descriptions(tools: Sequence[ToolDefinition], texts: Sequence[str]) -> Ranking:
     """The description that is most like the request."""
     embed = open_embedder("multilingual").embed
-    return _ranked(tools, embed(texts) @ embed([_first(tool) for tool in tools]).T)
+    return _ranked(tools, embed(texts) @ embed([first_sentence(tool) for tool in tools]).T)
 
 
 def by_learning(tools: Iterable[ToolDefinition], texts: Sequence[str]) -> Ranking:
@@ -107,7 +107,7 @@ def without_cues(tool: ToolDefinition) -> ToolDefinition:
 
 def with_parameters(tool: ToolDefinition) -> ToolDefinition:
     """The tool with what it and its parameters are described as for further wordings."""
-    told = [_first(tool), *(each.description for each in tool.parameters.values())]
+    told = [first_sentence(tool), *(each.description for each in tool.parameters.values())]
     more = [Example(request=each, arguments={}) for each in told]
     return tool.model_copy(update={"examples": [*tool.examples, *more]})
 
@@ -193,13 +193,13 @@ def _question(registry: Registry, text: str, names: Sequence[str], *, examples: 
             for each in registry.get(name).examples[:2]
         ]
         return "\n".join([*told, f"Task: {text}\nTool:"])
-    told = [f"{name}: {_first(registry.get(name))}" for name in names]
+    told = [f"{name}: {first_sentence(registry.get(name))}" for name in names]
     return "\n".join(
         ["Tools:", *told, f"\nTask: {text}\nWhich tool does it? Answer with its name."]
     )
 
 
-def _first(tool: ToolDefinition) -> str:
+def first_sentence(tool: ToolDefinition) -> str:
     return tool.description.split(". ")[0]
 
 
@@ -256,7 +256,7 @@ def print_arguments(registry: Registry, requests: Sequence[Request], ranking: Ra
     print("| --- | ---: | ---: |")
     for group in groups:
         of = f"{group} ({len(right[group])}, {len(chosen[group])} chosen)"
-        print(f"| {of} | {_share(right[group])} | {_share(chosen[group])} |")
+        print(f"| {of} | {share(right[group])} | {share(chosen[group])} |")
 
 
 def offered_share(registry: Registry, requests: Sequence[Request]) -> str:
@@ -275,7 +275,7 @@ def offered_share(registry: Registry, requests: Sequence[Request]) -> str:
                 known = [*map(str, listed or ())]
                 values = value if isinstance(value, list) else [value]
                 hits += [str(one) in known for one in values]
-    return _share(hits)
+    return share(hits)
 
 
 # --- table --------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def wilson(right: int, of: int) -> tuple[float, float]:
     return middle - half, middle + half
 
 
-def _share(hits: Sequence[bool]) -> str:
+def share(hits: Sequence[bool]) -> str:
     if not hits:
         return "–"
     low, high = wilson(sum(hits), len(hits))
@@ -370,7 +370,7 @@ def _print_row(
     registry: Registry, name: str, requests: Sequence[Request], ranking: Ranking
 ) -> None:
     cells = [
-        _share(
+        share(
             [
                 each.tool in names[:most]
                 for each, names in zip(requests, ranking, strict=True)
