@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openry.session import contents, memory
 from openry.session.snapshot import SnapshotStore
 from openry.session.tree import Entry, compare
 
@@ -57,10 +59,10 @@ def look(place: Path):
 
 
 @settings(max_examples=40, deadline=None)
-@given(TREES, TREES)
-def test_putting_back_what_was_recorded_changes_nothing(one, other):
-    """restore(create(x)) is x, into a new folder and over any other tree."""
-    with tempfile.TemporaryDirectory() as folder:
+@given(TREES, TREES, st.sampled_from([0, 32]))
+def test_putting_back_what_was_recorded_changes_nothing(one, other, alone):
+    """restore(create(x)) is x, into a new folder and over any other tree; packed or not."""
+    with tempfile.TemporaryDirectory() as folder, patch.object(contents, "_ALONE", alone):
         home = Path(folder)
         store = SnapshotStore(home / "store")
         make(one, home / "one")
@@ -75,6 +77,36 @@ def test_putting_back_what_was_recorded_changes_nothing(one, other):
         assert look(home / "other") == before
         assert look(home / "one") == before
         assert store.create(home / "other").id == snapshot.id
+
+
+def files(place: Path) -> list[Path]:
+    return sorted(path for path in place.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+@settings(max_examples=40, deadline=None)
+@given(TREES, st.sets(st.integers(0, 9)), st.sets(st.integers(0, 9)))
+def test_whatever_was_touched_comes_back(tree, longer, gone):
+    """Files taken over and files written anew are together what was recorded, each with one name.
+
+    What was touched has another size: within the same moment nothing else would show it.
+    """
+    moment = patch.object(memory, "_TICK_NS", -(10**9))
+    with tempfile.TemporaryDirectory() as folder, moment:
+        home = Path(folder)
+        store = SnapshotStore(home / "store")
+        make(tree, home / "ws")
+        before = look(home / "ws")
+        snapshot = store.create(home / "ws")
+        for place, path in enumerate(files(home / "ws")):
+            if place in gone:
+                path.unlink()
+            elif place in longer:
+                path.write_bytes(path.read_bytes() + b"more")
+
+        store.restore(snapshot.id, home / "ws")
+
+        assert look(home / "ws") == before
+        assert all(path.stat().st_nlink == 1 for path in files(home / "ws"))
 
 
 ENTRIES = st.builds(

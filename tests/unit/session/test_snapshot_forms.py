@@ -470,7 +470,7 @@ def test_a_crash_at_any_step_leaves_the_old_or_the_new(tmp_path, monkeypatch, ac
     (folder / "same").write_text("in both")
     store = SnapshotStore(tmp_path / "store")
     old = store.create(folder).id
-    (folder / "deep" / "a").write_text("new")
+    (folder / "deep" / "a").write_text("newer")
     (folder / "b").write_bytes(bytes(9000))
     new = store.create(folder).id
     steps = 0

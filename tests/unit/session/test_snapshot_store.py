@@ -263,7 +263,7 @@ def test_a_file_that_nobody_touched_is_taken_over(store, workspace):
     snapshot = store.create(workspace)
     inodes = {path: path.stat().st_ino for path in workspace.rglob("*") if path.is_file()}
     changed = workspace / "notes.txt"
-    changed.write_text("other\n")
+    changed.write_text("another\n")
     os.utime(changed, ns=(1, 1_234_567_890_123_456_789))
 
     store.restore(snapshot.id, workspace)
