@@ -2,15 +2,18 @@
 
 A workflow of some steps, each right half of the time, is mended for some rounds. In a round it
 runs once; where it fails, the planner proposes one edit of the step that the diagnosis blames,
-and the very gates of a session (G0 to G4) judge it. What is measured is how often the workflow of
+and the very gates of a session (G0 to G4) judge it; beside them, a loop in which only one whole
+run decides, and one that takes whatever is proposed. What is measured is how often the workflow of
 each round would succeed; the formula gives the same without throwing a die.
 
 The formula has two parts. G3 is a walk over pairs of replays that ends at +4 or at -3: with `up`
 and `down` the chances of a pair that speaks for the child or the parent, and r = down / up, it
 admits with probability (1 - r**3) / (1 - r**7) (gambler's ruin: W. Feller, An Introduction to
-Probability Theory, vol. 1, ch. XIV), here cut off at 40 pairs. The workflow's states (which steps
-are mended or harmed) are then a Markov chain: S(n) = sum over states of P(state after n rounds)
-times the product of its steps' chances.
+Probability Theory, vol. 1, ch. XIV), here cut off at 40 pairs; G4 asks that two of three whole runs
+keep what held. Without gates a change is taken where its one run comes further than the failed one:
+with the product of the chances of the steps up to the blamed one. The workflow's states (which
+steps are mended or harmed) are then a Markov chain: S(n) = sum over states of P(state after n
+rounds) times the product of its steps' chances.
 """
 
 from __future__ import annotations
@@ -30,10 +33,10 @@ from loop.bench_page import Part, page
 from loop.bench_plot import Series, chart
 from loop.diagnose import diagnose
 from loop.edits import AddContext, Proposal
-from loop.gatekeeper import Gatekeeper
 from loop.journal import History, Round
 from loop.selftest import dice_work
 from loop.simulator import SHARED, Mode, Simulator
+from loop.variant import Gates, Variant
 
 STEPS = ("a", "b", "c")
 ROUNDS, SESSIONS = 12, 200
@@ -45,6 +48,13 @@ MENU = ("helpful", "plain", "short", "kind", "harmful")
 #: How often each planner proposes the edit that helps; the others are equally likely, but the
 #: adversary knows which one harms.
 PLANNERS = {"oracle": 1.0, "70 % right": 0.7, "random": 1 / len(MENU), "adversarial": 0.0}
+
+#: What decides on a proposal, and how it is called.
+GATES: Mapping[Gates, str] = {
+    "all": "all gates",
+    "none": "one whole run decides",
+    "accept": "everything is taken",
+}
 
 #: A step's words that matter, sorted; a workflow's state is one of these a step.
 Words = tuple[str, ...]
@@ -59,6 +69,7 @@ class Curve:
         measured: Mean over sessions; `low` and `high` hold it with 95 % confidence.
         theory: What the formula gives.
         accepted: (taken, proposed) of the edits that help, and of those that harm.
+        gates: What decided on them.
     """
 
     planner: str
@@ -68,6 +79,7 @@ class Curve:
     high: tuple[float, ...]
     theory: tuple[float, ...]
     accepted: Mapping[str, tuple[int, int]]
+    gates: Gates = "all"
 
     @property
     def apart(self) -> float:
@@ -79,11 +91,12 @@ class Curve:
 def study(
     sessions: int = SESSIONS, rounds: int = ROUNDS, tell: Callable[[str], None] | None = None
 ) -> tuple[Curve, ...]:
-    """A curve for each planner."""
+    """A curve for each planner, with and without the gates."""
     found = []
-    for planner in PLANNERS:
+    for gates, planner in product(GATES, PLANNERS):
         counts: dict[str, list[int]] = {word: [0, 0] for word in EFFECTS}
-        runs = [_session(planner, number, rounds, counts) for number in range(sessions)]
+        variant = Variant(gates=gates)
+        runs = [_session(planner, variant, number, rounds, counts) for number in range(sessions)]
         by_round = list(zip(*runs, strict=True))
         bounds = [mean_interval(values) for values in by_round]
         found.append(
@@ -93,8 +106,9 @@ def study(
                 tuple(sum(values) / sessions for values in by_round),
                 tuple(low for low, _ in bounds),
                 tuple(high for _, high in bounds),
-                theory(planner, rounds),
+                theory(planner, rounds, gates),
                 {word: (taken, seen) for word, (taken, seen) in counts.items()},
+                gates,
             )
         )
         if tell is not None:
@@ -118,7 +132,7 @@ def chances(planner: str) -> dict[str, float]:
 
 
 def _session(
-    planner: str, number: int, rounds: int, counts: Mapping[str, list[int]]
+    planner: str, variant: Variant, number: int, rounds: int, counts: Mapping[str, list[int]]
 ) -> tuple[float, ...]:
     """How often the workflow of each round would succeed."""
     steps = [{"id": step, "kind": "agent", "description": "say"} for step in STEPS]
@@ -134,15 +148,15 @@ def _session(
             word = dice.choices(MENU, [likely[each] for each in MENU])[0]
             edit = AddContext(step=diagnose(trial, ()).step, text=f"a {word} word")
             child = apply(text, [edit])
-            keeper = Gatekeeper(dice_work(), world)
+            keeper = variant.gatekeeper(dice_work(), world)
             history = History({}, (Round(0, text, trial, "failed"),), ())
             proposal = Proposal((edit,), "planner", "")
             found, _ = keeper.judge(proposal, trial, text, child, history)
-            taken = all(gate.passed for gate in found)
+            passed = all(gate.passed for gate in found)
             if word in counts and word not in str(_step(text, edit.step)):
-                counts[word][0] += taken
+                counts[word][0] += passed
                 counts[word][1] += 1
-            text = child if taken else text
+            text = child if passed else text
         curve.append(_success(world, text))
     return tuple(curve)
 
@@ -159,7 +173,7 @@ def _step(text: str, step_id: str) -> Mapping[str, Any]:
 # --- by formula -------------------------------------------------------------------------------
 
 
-def theory(planner: str, rounds: int) -> tuple[float, ...]:
+def theory(planner: str, rounds: int, gates: Gates = "all") -> tuple[float, ...]:
     """How often the workflow succeeds after each round, by the Markov chain of its states."""
     likely = chances(planner)
     states: dict[State, float] = {((),) * len(STEPS): 1.0}
@@ -167,7 +181,7 @@ def theory(planner: str, rounds: int) -> tuple[float, ...]:
     for _ in range(rounds):
         after: dict[State, float] = defaultdict(float)
         for state, share in states.items():
-            for next_state, chance in _moves(state, likely):
+            for next_state, chance in _moves(state, likely, gates):
                 after[next_state] += share * chance
         states = dict(after)
         curve.append(_expected(states))
@@ -221,7 +235,23 @@ def protected(before: Sequence[float]) -> float:
     return held
 
 
-def _moves(state: State, likely: Mapping[str, float]) -> Iterator[tuple[State, float]]:
+def taken(gates: Gates, steps: Sequence[float], place: int, child: float) -> float:
+    """How likely a change of the blamed step is taken.
+
+    Args:
+        steps: How often each step is right; `place` is the blamed one.
+        child: How often that one is right once it is changed.
+    """
+    if gates == "accept":
+        return 1.0
+    if gates == "none":
+        return prod(steps[:place]) * child
+    return admitted(steps[place], child) * protected(steps[:place])
+
+
+def _moves(
+    state: State, likely: Mapping[str, float], gates: Gates = "all"
+) -> Iterator[tuple[State, float]]:
     """What one round makes of a workflow, and how likely."""
     steps = [_chance(words) for words in state]
     stays = prod(steps)
@@ -230,9 +260,9 @@ def _moves(state: State, likely: Mapping[str, float]) -> Iterator[tuple[State, f
         blamed = before * (1 - chance)
         for word, share in likely.items():
             words = tuple(sorted({*state[place], word} & set(EFFECTS)))
-            taken = admitted(chance, _chance(words)) * protected(steps[:place])
-            yield (*state[:place], words, *state[place + 1 :]), blamed * share * taken
-            stays += blamed * share * (1 - taken)
+            moves = taken(gates, steps, place, _chance(words))
+            yield (*state[:place], words, *state[place + 1 :]), blamed * share * moves
+            stays += blamed * share * (1 - moves)
         before *= chance
     yield state, stays
 
@@ -264,15 +294,19 @@ def to_text(curves: Sequence[Curve]) -> str:
     rounds = len(curves[0].measured)
     shown = [n for n in (0, 1, 2, 3, 4, 6, 8, 12, 16, 24) if n < rounds]
     head = f"{'success after round':<22}" + "".join(f"{n:>14}" for n in shown)
-    lines = ["strength of planners (L1 simulator; formula in brackets)", head, "-" * len(head)]
-    for curve in curves:
-        cells = (f"{curve.measured[n]:.1%} ({curve.theory[n]:.1%})" for n in shown)
-        lines.append(f"{curve.planner:<22}" + "".join(f"{cell:>14}" for cell in cells))
+    lines = ["strength of planners (L1 simulator; formula in brackets)", head]
+    for gates, named in GATES.items():
+        lines.append(f"-- {named} ".ljust(len(head), "-"))
+        for curve in (curve for curve in curves if curve.gates == gates):
+            cells = (f"{curve.measured[n]:.1%} ({curve.theory[n]:.1%})" for n in shown)
+            lines.append(f"{curve.planner:<22}" + "".join(f"{cell:>14}" for cell in cells))
     return "\n".join([*lines, "", *map(_line, curves)])
 
 
 def picture(curves: Sequence[Curve]) -> str:
-    """The curves as SVG; broken lines are the formula's."""
+    """The curves as SVG; broken lines are the formula's. Empty without curves."""
+    if not curves:
+        return ""
     series = [
         Series(
             curve.planner,
@@ -300,11 +334,11 @@ def to_html(curves: Sequence[Curve]) -> str:
     )
     rounds = range(len(curves[0].measured))
     rows = [
-        (curve.planner, *(f"{curve.measured[n]:.1%} ({curve.theory[n]:.1%})" for n in rounds))
+        (_name(curve), *(f"{curve.measured[n]:.1%} ({curve.theory[n]:.1%})" for n in rounds))
         for curve in curves
     ]
     taken = [
-        (curve.planner, *(f"{one} of {all_}" for one, all_ in curve.accepted.values()),
+        (_name(curve), *(f"{one} of {all_}" for one, all_ in curve.accepted.values()),
          f"{curve.apart:.1%}")
         for curve in curves
     ]  # fmt: skip
@@ -312,16 +346,24 @@ def to_html(curves: Sequence[Curve]) -> str:
         "What a planner's strength is worth",
         words,
         [
-            Part("Success by round", formula, picture(curves)),
+            *(
+                Part(f"Success by round: {named}", formula if gates == "all" else "", drawn)
+                for gates, named in GATES.items()
+                if (drawn := picture([curve for curve in curves if curve.gates == gates]))
+            ),
             Part("Measured, and by formula", "", "", ("planner", *rounds), rows),
             Part("Edits taken", "", "", ("planner", *EFFECTS, "furthest from the formula"), taken),
         ],
     )
 
 
+def _name(curve: Curve) -> str:
+    return f"{curve.planner}, {GATES[curve.gates]}"
+
+
 def _line(curve: Curve) -> str:
-    taken = ", ".join(f"{word} {one} of {all_}" for word, (one, all_) in curve.accepted.items())
+    counts = ", ".join(f"{word} {one} of {all_}" for word, (one, all_) in curve.accepted.items())
     return (
-        f"{curve.planner}: {curve.sessions} sessions, at most {curve.apart:.1%} from the formula;"
-        f" taken: {taken}"
+        f"{_name(curve)}: {curve.sessions} sessions, at most {curve.apart:.1%} from the formula;"
+        f" taken: {counts}"
     )

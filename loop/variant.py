@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -40,7 +41,13 @@ class TakesAll(WithoutGates):
         return ()
 
 
-_KEEPERS = {"all": Gatekeeper, "none": WithoutGates, "accept": TakesAll}
+#: Whether all gates are asked, none but the whole run, or nothing.
+Gates = Literal["all", "none", "accept"]
+_KEEPERS: Mapping[Gates, type[Gatekeeper]] = {
+    "all": Gatekeeper,
+    "none": WithoutGates,
+    "accept": TakesAll,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +57,11 @@ class Variant:
     Attributes:
         soft: Whether what the wording suggests counts: not at all, for the rank, or as if the
             person had stated it.
-        gates: Whether all gates are asked, none but the whole run, or nothing (`accept`).
+        gates: What decides on a proposal.
     """
 
     soft: Literal["off", "soft", "hard"] = "soft"
-    gates: Literal["all", "none", "accept"] = "all"
+    gates: Gates = "all"
 
     def understood(self, found: Understood) -> Understood:
         """What counts of what was understood."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 
 from loop import bench_planners as study
-from loop.bench_planners import PLANNERS, STEPS, admitted, protected, theory
+from loop.bench_planners import GATES, PLANNERS, STEPS, admitted, protected, theory
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def test_dice_and_formula_agree(sessions, far):
     """The gates do with planners of four strengths what gambler's ruin says they must."""
     curves = study.study(sessions, rounds=4)
 
-    assert [curve.planner for curve in curves] == list(PLANNERS)
+    assert [(c.gates, c.planner) for c in curves] == list(product(GATES, PLANNERS))
     assert all(curve.apart < far for curve in curves)
     assert all(len(curve.measured) == len(curve.theory) == 5 for curve in curves)
 
@@ -49,10 +49,18 @@ def test_steps_that_hold_protect_nothing_from_a_change():
 def test_all_that_may_become_of_a_workflow_is_counted():
     """The chances of one round's moves add up to one, in every state."""
     words = [(), ("harmful",), ("helpful",), ("harmful", "helpful")]
-    for first in words:
+    for first, gates in product(words, GATES):
         state = (first, *[()] * (len(STEPS) - 1))
-        moves = study._moves(state, study.chances("70 % right"))
+        moves = study._moves(state, study.chances("70 % right"), gates)
         assert sum(chance for _, chance in moves) == pytest.approx(1.0)
+
+
+def test_the_gates_are_what_keeps_a_hostile_planner_out():
+    """Whoever takes everything is broken by an adversary; one whole run lets some of it in."""
+    all_, one_run, everything = (theory("adversarial", 12, gates) for gates in GATES)
+
+    assert all_[-1] > one_run[-1] > everything[-1]
+    assert everything[-1] < 0.04 < 0.12 < all_[-1]
 
 
 def test_the_page_holds_the_curves_and_their_formula():
