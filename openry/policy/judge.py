@@ -18,7 +18,7 @@ from openry.policy.programs import read_call
 from openry.policy.rules import Rule
 from openry.policy.script import Redirect, Script, Simple
 from openry.policy.touching import Touching
-from openry.policy.tracing import Tracing
+from openry.policy.tracing import WIDER, Tracing
 from openry.policy.values import Decision, Part
 from openry.policy.words import DEEP, ONE, STAR, UNKNOWN, Opaque, Word, marked
 
@@ -46,6 +46,7 @@ class Judge(Touching):
         self.tainted: frozenset[str] = frozenset()
         self.environment: Mapping[str, str] | None = None
         self.names: dict[str, str] = {}
+        self.widest = ""  #: the setting of `shopt` with which patterns find most
         self.dashes: dict[str, bool] = {}
         self.seen: dict[tuple[object, ...], list[Part]] = {}
 
@@ -89,6 +90,10 @@ class Judge(Touching):
         self.links |= any(
             word.text == "ln" for simple in script.commands for word in simple.words[:3]
         )
+        for simple in script.commands:
+            if any(word.text == "shopt" for word in simple.words[:3]):
+                self.widest = max(self.widest, *(word.text for word in simple.words), key=_width)
+        self.tracing.wide = WIDER.get(self.widest)
         still = self.policy.write == ()
         where = places(script, self.place, self.tracing, still=still)
         for simple, cwds in zip(script.commands, where, strict=True):
@@ -306,6 +311,10 @@ class Judge(Touching):
         if known or "/" in name or any(os.path.exists(f"{one}/{name}") for one in folders):
             reason = f"a function named `{name}` would run instead of the program"
             self.risk((f"{name}()",), "functions", reason, "give it another name")
+
+
+def _width(setting: str) -> int:
+    return [*WIDER].index(setting) if setting in WIDER else -1
 
 
 def _fed(simple: Simple) -> Redirect | None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _LISTS = ("values", "attached", "executes", "reads", "writes", "urls", "pattern_options", "code",
           "makes", "unless", "prints_unless", "lists", "optional", "pairs", "at", "texts",
-          "folders")  # fmt: skip
-_FLAGS = ("words", "script", "harmless", "bare_first")
+          "folders", "flags")  # fmt: skip
+_FLAGS = ("everywhere", "words", "script", "harmless", "bare_first")
 _TAKING = (
     "values",
     "executes",
@@ -57,8 +57,10 @@ class Profile:
     at: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
     folders: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
     operands: tuple[str, ...] = ()
     last: str = ""
+    everywhere: bool = False
     words: bool = False
     has_subcommands: bool = False
     subcommands: Mapping[str, Profile] = {}
@@ -84,7 +86,8 @@ class Profile:
 
     def after(self, sub: str) -> Profile:
         """What is known once a subcommand is: options then mean another thing."""
-        return self.subcommands.get(sub) or _bare(self.name, self.always)
+        found = self.subcommands.get(sub) or self.subcommands.get("*")
+        return found or _bare(self.name, self.always)
 
 
 _UNKNOWN = Profile(known=False)
@@ -127,6 +130,8 @@ def _profile(name: str, given: Mapping[str, Any], file: str) -> Profile:
     if wrong := set(given) - _NAMES:
         raise ValueError(f"{file}: unknown key `{min(wrong)}` of `{name}`")
     subcommands = given.get("subcommands") or {}
+    if given.get("everywhere"):
+        subcommands = _with_own(given, subcommands if isinstance(subcommands, dict) else {})
     fields: dict[str, Any] = {key: frozenset(map(str, given.get(key, ()))) for key in _LISTS}
     flags: dict[str, Any] = {key: bool(given.get(key, False)) for key in _FLAGS}
     return Profile(
@@ -149,6 +154,16 @@ def _profile(name: str, given: Mapping[str, Any], file: str) -> Profile:
         risky=_pattern(given.get("risky")),
         risky_text=_pattern(given.get("risky_text")),
     )
+
+
+def _with_own(given: Mapping[str, Any], subcommands: Mapping[str, Any]) -> dict[str, Any]:
+    """Subcommands with the options of their program; `*` is each that is not described."""
+    own = {key: given[key] for key in (*_LISTS, "words") if key in given}
+    both = [key for key in own if key != "words"]
+    return {
+        sub: {**own, **more, **{key: [*own[key], *more[key]] for key in both if key in more}}
+        for sub, more in {"*": {}, **subcommands}.items()
+    }
 
 
 def _pattern(texts: list[str] | None) -> re.Pattern[str] | None:

@@ -17,7 +17,9 @@ from openry.policy.shells import (
     read_interpreter,
     read_later,
     read_program,
+    read_set,
     read_shell,
+    read_shopt,
     read_source,
 )
 from openry.policy.words import Opaque, Word
@@ -27,6 +29,7 @@ _SYSTEM = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/loc
 _MORE = ("/opt/homebrew/bin", "/usr/games", "/usr/local/games", "/snap/bin")
 _READERS = {
     "find": read_find, "later": read_later, "source": read_source, "evaluated": read_evaluated,
+    "set": read_set, "shopt": read_shopt,
     **dict.fromkeys(("env", "wrapper", "xargs", "command"), read_wrapper),
 }  # fmt: skip
 

@@ -54,6 +54,12 @@ _BY_BASH = re.compile(
     r"|DIRSTACK|FUNCNAME|PIPESTATUS|[0-9*?$!-]"
 )
 _LONGEST_CONFIG = 65536
+#: By settings of `shopt`, what of a pattern finds more names than usual; each more than the last.
+WIDER = {
+    "globstar": re.compile(f"{STAR}{STAR}"),
+    "dotglob": re.compile(f"{STAR}{STAR}|(?:(?<=/)|^)[{STAR}{ONE}]"),
+    "nocaseglob": re.compile(f"[^/]*[{STAR}{ONE}][^/]*"),
+}
 _DASHES = frozenset(("-", STAR, ONE, DEEP))
 _PATTERN = re.compile(r"[*?\[]")
 
@@ -79,6 +85,7 @@ class Tracing:
         defaults: What some variables are, whether or not the environment is known.
         here: The folders that `PWD` may be; an empty one is not known.
         path: Where programs are looked for.
+        wide: What of a pattern may be anything, by a setting of `shopt`.
     """
 
     def __init__(
@@ -94,12 +101,17 @@ class Tracing:
         self.defaults = defaults or {}
         self.here: Sequence[str] = ("",)
         self.path = ""
+        self.wide: re.Pattern[str] | None = None
 
     def texts(self, word: Word) -> tuple[str, ...] | None:
         """Each text that `word`, or a word of it, may be; None where nothing bounds it."""
         if UNKNOWN not in word.text:
-            return (word.text,)
-        return self._all(word.paths, split=word.splits) if word.paths else None
+            found: tuple[str, ...] | None = (word.text,)
+        else:
+            found = self._all(word.paths, split=word.splits) if word.paths else None
+        if self.wide and found:
+            return tuple(self.wide.sub(_widened, text) for text in found)
+        return found
 
     def may_vanish(self, word: Word) -> bool:
         """Whether `word`, which is not quoted, may turn out to be no word at all."""
@@ -253,6 +265,10 @@ def _is_own_tree(top: str) -> bool:
     except OSError:
         return False
     return len(text) < _LONGEST_CONFIG and not re.search(r"worktree|include", text, re.I)
+
+
+def _widened(found: re.Match[str]) -> str:
+    return f".{STAR}" if found.group().startswith(".") else DEEP
 
 
 def _joined(text: str) -> str | None:

@@ -6,12 +6,18 @@ import re
 
 from openry.policy.arguments import Arguments
 from openry.policy.derived import replaced
+from openry.policy.profiles import Profile
 from openry.policy.words import UNKNOWN, Word
+
+_EVERYWHERE = frozenset(("--help", "--version", "-"))
 
 
 def read_wrapper(args: Arguments) -> None:
     runs = args.profile.runs
     args.take_options(stop_at_operand=True)
+    for option in args.options:
+        if not _is_known(option, args.profile):
+            args.blind = f"whether `{args.name} {option}` takes the next word is not known"
     for option, given in list(args.values):
         if runs == "env" and option in ("-S", "--split-string"):
             args.text_of(given)
@@ -42,6 +48,13 @@ def read_wrapper(args: Arguments) -> None:
     elif runs == "env" and not args.scripts:
         return
     args.rest = []
+
+
+def _is_known(option: str, profile: Profile) -> bool:
+    known = profile.taking | profile.optional | profile.attached | profile.flags | _EVERYWHERE
+    if option in known:
+        return True
+    return len(option) > 3 and any(one.startswith(option) for one in known)
 
 
 def _env(args: Arguments) -> None:
