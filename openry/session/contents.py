@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
@@ -24,6 +25,8 @@ _ALONE = 32
 #: A file takes whole blocks of the disk: below this size, compressing it saves none.
 _WORTH_ALONE, _WORTH_TOGETHER = 8192, 512
 _PACKED = ".zst"
+#: Each thread's: making one takes longer than unpacking a small file.
+_OWN = threading.local()
 _FASTEST = 1
 
 
@@ -312,13 +315,16 @@ def _made_and_held(folder: str) -> tuple[str, int]:
 
 
 def _unpacked(content: bytes, digest: str) -> bytes:
-    from zstandard import ZstdDecompressor, ZstdError, frame_content_size
+    import zstandard
 
+    unpacker = getattr(_OWN, "unpacker", None)
+    if unpacker is None:
+        unpacker = _OWN.unpacker = zstandard.ZstdDecompressor()
     try:
-        if frame_content_size(content) <= _CHUNK:  # damaged, it may ask for any size
-            unpacked: bytes = ZstdDecompressor().decompress(content)
+        if zstandard.frame_content_size(content) <= _CHUNK:  # damaged, it may ask for any size
+            unpacked: bytes = unpacker.decompress(content)
             return unpacked
-    except ZstdError:
+    except zstandard.ZstdError:
         pass
     raise _damaged(digest, "is not what it was")
 
