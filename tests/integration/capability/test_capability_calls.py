@@ -6,7 +6,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -185,12 +184,11 @@ def test_no_file_makes_a_tool_break(
 
 
 def test_a_huge_file_is_read_in_pieces(call, workspace: Path):
-    """100 MB through filter, count and sort, each in little memory and time."""
+    """100 MB through filter, count and sort, each in little memory."""
     line = "2026-01-01 INFO nothing to see here, and a good many words more than one\n" * 999
     with (workspace / "big.log").open("w") as file:
         for _ in range(1400):
             file.write(line + "2026-01-01 ERROR disk\n")
-    began = time.monotonic()
 
     kept = call("filter_lines", path="big.log", needle="ERROR", output="errors.log")
     counted = call("count_lines", path="big.log")
@@ -198,7 +196,6 @@ def test_a_huge_file_is_read_in_pieces(call, workspace: Path):
     assert kept.success
     assert counted.data == 1_400_000
     assert (workspace / "errors.log").read_text().count("\n") == 1400
-    assert time.monotonic() - began < 30
 
 
 # --- what goes wrong ----------------------------------------------------------------------

@@ -36,13 +36,18 @@ def free(config, workspace):
 def _engine(config, workspace):
     with Engine(config, times=QUICK) as engine:
 
-        def run(task: str, **more) -> InstanceOutcome:
+        def run(task: str, should_stop=None, **more) -> InstanceOutcome:
             step = {"id": "a", "kind": "agent", "description": task, **more}
             data = {"name": "t", "agent": {"adapter": "echo-agent"}, "sub_steps": [step]}
             loaded = load(json.dumps(data))
             assert not loaded.errors, loaded.errors
-            return engine.run(engine.submit(loaded, workspace=workspace))
+            return engine.run(engine.submit(loaded, workspace=workspace), should_stop=should_stop)
 
+        def commands() -> tuple:
+            steps = engine.outcome(engine.instances()[0].instance_id).steps
+            return tuple(each for step in steps for each in step.commands)
+
+        run.commands = commands
         run.engine, run.config, run.workspace = engine, config, workspace
         yield run
 
@@ -306,6 +311,15 @@ def test_the_limit_brakes_softly_and_the_agent_may_say_so(agents):
 
 def test_an_agent_that_ignores_the_brake_is_ended_with_all_it_started(free):
     """Soft brake, grace, SIGTERM, then SIGKILL, also to grandchildren that ignore it."""
+    room = free.engine.room
+    room.times = replace(QUICK, grace_s=3000.0)
+
+    def told() -> bool:
+        """Its grace is over once it was told to stop."""
+        if any(each.ending == "braked" for each in free.commands()):
+            room.times = QUICK
+        return False
+
     outcome = free(
         _lines(
             "ignore",
@@ -314,6 +328,7 @@ def test_an_agent_that_ignores_the_brake_is_ended_with_all_it_started(free):
             "run echo started",
             'self while :; do n=$((n+1)); openry -c "echo still here $n" > last; sleep 0.1; done',
         ),
+        should_stop=told,
         timeout_seconds=1,
     )
 
@@ -325,6 +340,7 @@ def test_an_agent_that_ignores_the_brake_is_ended_with_all_it_started(free):
 
 def test_a_cancelled_agent_has_its_grace(free):
     """It hears the brake, reports `cancelled` and goes by itself."""
+    free.engine.room.times = replace(QUICK, grace_s=3000.0)
     loaded = load(
         json.dumps(
             {

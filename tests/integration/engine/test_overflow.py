@@ -163,11 +163,11 @@ BAD = {
 }
 
 
-def put_handler(config, name: str, steps: str, more: str = "") -> None:
+def put_handler(config, name: str, steps: str, more: str = "", minutes: float = 0.02) -> None:
     folder = config.home / "overflow"
     folder.mkdir(exist_ok=True)
     inputs = "inputs: {colour: {required: true}}\n" if name == "wants_more" else ""
-    text = f"name: {name}\ntimeout_minutes: 0.02\n{inputs}{more}sub_steps:\n  {steps}\n"
+    text = f"name: {name}\ntimeout_minutes: {minutes}\n{inputs}{more}sub_steps:\n  {steps}\n"
     (folder / f"{name}.yaml").write_text(text)
 
 
@@ -197,7 +197,7 @@ def test_a_flood_of_a_handler_is_cut_to_its_share(bench):
     from openry.output.tokens import estimate_tokens
 
     write_log(bench.workspace / "app.log", 8_000)
-    put_handler(bench.engine.config, "floods", BAD["floods"])
+    put_handler(bench.engine.config, "floods", BAD["floods"], minutes=30)
     bench.script(run_("cat app.log"), report("overflow"), report("completed", {"batch": FACT}))
 
     outcome = bench.run(TASK.format(more="on_output_overflow: floods"))
@@ -316,10 +316,7 @@ def test_items_of_a_for_each_overflow_each_for_itself(bench):
 def test_a_cancel_ends_the_handler_too(bench):
     """Cancelled while the handler runs: both instances are cancelled, nothing goes on."""
     write_log(bench.workspace / "app.log", 8_000)
-    put_handler(bench.engine.config, "slow", BAD["hangs"])
-    text = (bench.engine.config.home / "overflow" / "slow.yaml").read_text()
-    slow = text.replace("timeout_minutes: 0.02\n", "")
-    (bench.engine.config.home / "overflow" / "slow.yaml").write_text(slow)
+    put_handler(bench.engine.config, "slow", BAD["hangs"], minutes=30)
     bench.script(run_("cat app.log"), report("overflow"))
     instance_id = bench.submit(TASK.format(more="on_output_overflow: slow"))
 

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -20,6 +20,8 @@ from openry.sandbox.landlock import NEEDED_ABI, abi
 from openry.sandbox.libc import call
 
 PROGRAM = str(Path(sys.executable).with_name("openry"))
+#: In what a test looks for among all processes, lest it finds those of another run of it.
+PID = os.getpid()
 KEYS = ["exit_code", "stdout", "stderr", "duration_ms"]
 
 
@@ -121,6 +123,20 @@ def as_user(uid: int, work: Callable[[], Any]) -> Any:
 def need_root() -> None:
     if os.geteuid() != 0:
         pytest.skip("NOT TESTED: only root can become another user")
+
+
+Answer = TypeVar("Answer")
+
+
+def in_time(
+    ask: Callable[[float], Answer], said: Callable[[Answer], bool], seconds: float
+) -> Answer:
+    """What comes of a time limit of `seconds`, or of the first longer one that leaves it the time
+    to say what it has to: on a busy machine a shell may take seconds to get that far.
+    """
+    while not said(answer := ask(seconds)) and seconds < 100:
+        seconds *= 4
+    return answer
 
 
 def alive(mark: str) -> list[str]:

@@ -366,8 +366,18 @@ def test_a_request_arrives_as_it_was_sent(words: list[str]):
 @pytest.fixture
 def confined(openry: OpenRY) -> Iterator[OpenRY]:
     """The agent of a step in a sandbox, under the policy `moderate`."""
+    yield from _confined(openry, timeout_s=100.0)
+
+
+@pytest.fixture
+def hurried(openry: OpenRY) -> Iterator[OpenRY]:
+    """The same with two seconds for each command."""
+    yield from _confined(openry, timeout_s=2.0)
+
+
+def _confined(openry: OpenRY, timeout_s: float) -> Iterator[OpenRY]:
     need_bubblewrap()
-    with worker(openry, sandbox="bubblewrap", policy=("moderate",), timeout_s=2.0):
+    with worker(openry, sandbox="bubblewrap", policy=("moderate",), timeout_s=timeout_s):
         (openry.cwd / "sub").mkdir()
         (openry.cwd / "sub" / "command").write_text("echo from file")
         (openry.home.parent / "secret").write_text('echo "{}"')
@@ -465,9 +475,9 @@ def test_a_variable_is_judged_like_an_assignment(confined: OpenRY):
 
 
 @pytest.mark.sandbox
-def test_a_timeout_is_cut_to_the_steps(confined: OpenRY):
+def test_a_timeout_is_cut_to_the_steps(hurried: OpenRY):
     """An agent may ask for less time than its step has, not for more."""
-    answer = confined("-c", "sleep 60", "--timeout", "50")
+    answer = hurried("-c", "sleep 60", "--timeout", "50")
 
     assert answer["exit_code"] == 124
     assert "stopped after 2 s" in answer["stderr"]

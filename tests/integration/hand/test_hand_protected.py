@@ -110,11 +110,12 @@ def test_what_is_not_there_does_not_come_into_being(
     make_hand: MakeHand, workspace: Path, line: str, sandbox: str
 ):
     """The command is ended and says so; what it made lies in our own folder; nothing else stays."""
-    assert any(_made(make_hand("none").forward(Command(line, timeout_s=0.5)), workspace))
+    free = Command(line, timeout_s=3 if "while :" in line else 100)
+    assert any(_made(make_hand("none").forward(free), workspace))
     subprocess.run(["find", workspace, "-mindepth", "1", "-delete"], check=True)
     caged = make_hand(sandbox)
 
-    result = caged.forward(Command(line, timeout_s=20))
+    result = caged.forward(Command(line, timeout_s=200))
 
     assert (result.exit_code, str(result.ending)) == (126, "refused")
     assert "is protected" in result.stderr
@@ -416,11 +417,10 @@ def test_killed_in_the_middle_it_leaves_nothing(tmp_path: Path):
         "config = load_config(sys.argv[1], env={})\n"
         "spec = SandboxSpec('bubblewrap', (sys.argv[2],))\n"
         "context = RunContext(workspace=sys.argv[2], sandbox=spec)\n"
-        "Hand(FastLedger(config.ledger), context, config).forward(Command('touch up; sleep 60'))\n"
+        "Hand(FastLedger(config.ledger), context, config).forward(Command('touch up; sleep 600'))\n"
     )
     hand = subprocess.Popen([sys.executable, "-c", script, tmp_path / "home", workspace])
-    until = time.monotonic() + 60
-    while not (workspace / "up").exists() and time.monotonic() < until:
+    while not (workspace / "up").exists():
         time.sleep(0.02)
 
     hand.send_signal(signal.SIGKILL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,13 +110,15 @@ def test_waiting_gives_the_verdict(run: OpenRY):
     """`--wait` blocks until validation has spoken."""
 
     def judge() -> None:
+        while sql(run, "SELECT status FROM task_state") == [("in_progress",)]:
+            time.sleep(0.02)
         _set(run, status="failed", validation_status="failed", reason="out.txt is missing",
              ended_at=AT)  # fmt: skip
 
-    timer = threading.Timer(1.5, judge)
-    timer.start()
+    judging = threading.Thread(target=judge)
+    judging.start()
     answer = _report(run, "completed", "--wait")
-    timer.join()
+    judging.join()
 
     assert (answer["verdict"], answer["message"]) == ("failed", "out.txt is missing")
 

@@ -117,7 +117,7 @@ def test_a_held_lock_is_waited_for(tmp_path):
     holder.execute("COMMIT")
     holder.close()
 
-    assert json.loads(waiting.communicate(timeout=30)[0]) == {"ran": 1, "braked": 0}
+    assert json.loads(waiting.communicate()[0]) == {"ran": 1, "braked": 0}
     assert rows(tmp_path, "SELECT count(*) FROM commands_log") == [(2,)]
 
 

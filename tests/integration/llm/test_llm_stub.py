@@ -31,23 +31,24 @@ class Stub:
 
     def __init__(self, mode, folder, monkeypatch, *options):
         self.log = folder / "calls.jsonl"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        line = [sys.executable, str(STUB), "--mode", mode, "--port", str(port)]
-        self.process = subprocess.Popen([*line, "--log", str(self.log), *options])
+        line = [sys.executable, str(STUB), "--mode", mode, "--log", str(self.log), *options]
+        while True:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            self.process = subprocess.Popen([*line, "--port", str(port)])
+            if self._answers(port):
+                break  # else somebody else took the port in between
         monkeypatch.setenv("OPENRY_API_BASE", f"http://127.0.0.1:{port}")
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-        self._wait_for(port)
 
-    @staticmethod
-    def _wait_for(port):
-        for _ in range(200):
+    def _answers(self, port):
+        while self.process.poll() is None:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return
+                    return True
             time.sleep(0.05)
-        raise AssertionError("the stub server did not start")
+        return False
 
     @property
     def times(self):

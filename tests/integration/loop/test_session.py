@@ -280,12 +280,11 @@ def test_what_only_a_person_may_do_waits_for_one(run, order, folder):
 def test_time_is_a_budget(run, order, folder):
     """A step that would go on beyond the minutes is ended; exit 3, the folder as it was."""
     before = tree(folder)
-    source = "name: slow\nsub_steps:\n  - {id: a, kind: shell, command: sleep 60}\n"
+    source = "name: slow\nsub_steps:\n  - {id: a, kind: shell, command: sleep 3000}\n"
 
     finished, _ = run(order(ODD, source=source, accept=(NUMBER,), max_minutes=0.05))
 
     assert (finished.outcome, finished.exit_status, finished.stop) == ("budget", 3, "budget_time")
-    assert finished.seconds < 30
     assert tree(folder) == before
 
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -136,26 +138,25 @@ def test_progress_is_told_while_a_call_runs(environment, folder):
 
 def test_a_call_that_is_called_off_ends_its_command(environment, folder, log):
     """No process is left, the row says `interrupted`, and the server goes on."""
+    nap = f"sleep 4242.{os.getpid()}"
 
     async def talk(client):
-        try:
-            async with asyncio.timeout(1):
-                await client.call_tool("openry", {"command": "touch begun; sleep 4242"})
-        except TimeoutError:
-            pass
-        for _ in range(100):
-            row = log()[-1]
-            if "interrupted" in row:
-                break
+        call = client.call_tool("openry", {"command": f"touch begun; {nap}"})
+        calling = asyncio.create_task(call)
+        while not (folder / "begun").exists():
+            await asyncio.sleep(0.02)
+        calling.cancel()
+        with suppress(asyncio.CancelledError):
+            await calling
+        while "interrupted" not in (row := log()[-1]):
             await asyncio.sleep(0.1)
         return row, await client.call_tool("openry", {"command": "echo on"})
 
     row, after = ask(environment, folder, talk)
 
-    assert (folder / "begun").exists()
-    assert "interrupted" in row and "sleep 4242" in row
+    assert nap in row
     assert after.structured_content["stdout"] == "on\n"
-    assert subprocess.run(["pgrep", "-f", "^sleep 4242"], check=False).returncode == 1
+    assert subprocess.run(["pgrep", "-f", f"^{nap}"], check=False).returncode == 1
 
 
 def test_many_calls_at_once_are_all_answered(environment, folder):
