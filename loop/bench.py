@@ -20,7 +20,8 @@ import csv
 import io
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -164,20 +165,34 @@ def run(
 ) -> Outcome:
     """Run every case in every arm, one after another, in this process.
 
+    Ctrl-C ends it with the cases that are done.
+
     Raises:
         UsageError: An arm is unknown, or the suite cannot be read.
     """
     arms_for(arms, ())  # said before a suite is read
     cases = _cases(suite, seeds)[:limit]
     arms = arms_for(arms, cases)
-    scores = []
-    for case in cases:
-        for one in scores_of(kit, case, arms):
-            scores.append(one)
+    scores: list[Score] = []
+    with until_interrupted(lambda: bool(scores)):
+        for case in cases:
+            done = scores_of(kit, case, arms)
+            scores += done
             if tell is not None:
-                tell(row(one))
+                for one in done:
+                    tell(row(one))
     order = {arm: place for place, arm in enumerate(arms)}
     return Outcome(suite, tuple(sorted(scores, key=lambda one: order[one.arm])))
+
+
+@contextmanager
+def until_interrupted(begun: Callable[[], bool]) -> Iterator[None]:
+    """Ctrl-C ends what is inside; it goes on only where nothing is there to be shown."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not begun():
+            raise
 
 
 def arms_for(wanted: Sequence[str], cases: Sequence[Case]) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from loop.bench import until_interrupted
 from loop.bench_figures import bootstrap, share
 from loop.bench_page import Part, page
 from loop.bench_plot import Series, chart
@@ -208,26 +209,33 @@ def run(
 ) -> Outcome:
     """Judge recorded models, or let the configured one write.
 
+    Ctrl-C ends it with the tasks that are done.
+
     Raises:
         UsageError: A folder holds nothing to read.
         SandboxError: There is no sandbox here to do it in.
     """
     told = _transcripts(recorded) if recorded else {}
     lines: list[Line] = []
-    aside = {}
-    for task in read_folder(folder)[:limit]:
-        gold = gold_of(kit, task)
-        if gold.unfit:
-            aside[task.id] = gold.unfit
-            continue
-        played: list[tuple[str, list[_Act]]] = [(_NOTHING, [("true", None)])]
-        played += [(name, by_task[task.id]) for name, by_task in told.items() if task.id in by_task]
-        new = [Line(task.id, name, _play(kit, task, gold, acts[:turns])) for name, acts in played]
-        if not recorded:
-            new.append(Line(task.id, kit.config.model, _write(kit, task, gold, turns)))
-        lines += new
-        if tell is not None:
-            tell(f"{task.id}: right {[line.subject for line in new if line.right_by(turns)]}")
+    aside: dict[str, str] = {}
+    with until_interrupted(lambda: bool(lines)):
+        for task in read_folder(folder)[:limit]:
+            gold = gold_of(kit, task)
+            if gold.unfit:
+                aside[task.id] = gold.unfit
+                continue
+            played: list[tuple[str, list[_Act]]] = [(_NOTHING, [("true", None)])]
+            played += [
+                (name, by_task[task.id]) for name, by_task in told.items() if task.id in by_task
+            ]
+            new = [
+                Line(task.id, name, _play(kit, task, gold, acts[:turns])) for name, acts in played
+            ]
+            if not recorded:
+                new.append(Line(task.id, kit.config.model, _write(kit, task, gold, turns)))
+            lines += new
+            if tell is not None:
+                tell(f"{task.id}: right {[line.subject for line in new if line.right_by(turns)]}")
     return Outcome("L3" if recorded else "L2", tuple(lines), aside)
 
 

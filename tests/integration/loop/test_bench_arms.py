@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from loop import bench
@@ -41,6 +43,26 @@ def test_what_is_right_at_once_is_right_in_every_arm(kit, arm):
 
     assert (score.right, score.arm, score.rounds) == (True, arm, 0)
     assert score.marks[-1].right
+
+
+def test_ctrl_c_ends_with_what_is_done(kit, tmp_path):
+    """A long measurement that is broken off gives its figures so far; one without any, none."""
+    suite = tmp_path / "suite.jsonl"
+    line = {"id": "a", "task": SORT, "files": FILES, "expect": {"sorted.txt": "a\nb\n"}}
+    lines = [{**line, "id": name, "by_hand": "sort names.txt > sorted.txt"} for name in "abc"]
+    suite.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    told = []
+
+    def tell(row: str) -> None:
+        told.append(row)
+        if len(told) == 2:
+            raise KeyboardInterrupt
+
+    found = bench.run(kit, str(suite), ["human"], tell=tell)
+
+    assert [score.id for score in found.scores] == ["a", "b"]
+    with pytest.raises(KeyboardInterrupt), bench.until_interrupted(lambda: False):
+        raise KeyboardInterrupt
 
 
 BROKEN = """\
