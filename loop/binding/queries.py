@@ -12,6 +12,11 @@ from loop.binding.scene import Choice, Slot, from_mention
 from loop.mentions import Kind
 
 _SELECT = re.compile(r"(?i)\bselect\b.+\bfrom\b.+")
+#: What leads from a statement to the file that it is about, or that its rows go to.
+_TO_FILE = re.compile(
+    r"(?i)[\s,;]*(?:\b(?:and|then)\s+)?(?:\b(?:save|write|put|keep|store)\b[\w\s]*?)?"
+    r"\b(?:on|in|against|over|of|to|into|as)\b(?:\s+(?:the|file|database|db))*\s*$"
+)
 
 _OF_ELEMENT = re.compile(r"^(?:.*\.)?\d+\.")
 
@@ -19,9 +24,7 @@ _OF_ELEMENT = re.compile(r"^(?:.*\.)?\d+\.")
 def queries(slot: Slot) -> Iterator[Choice]:
     """Dotted paths into the JSON input whose last key the text names, the most words first."""
     if not any(info.kind == "json" for info in slot.infos):
-        statement = _SELECT.search(slot.scene.text)
-        if statement:
-            yield Choice(statement.group().strip(" '\"`"))
+        yield from _statement(slot)
         return
     yield from map(from_mention, slot.scene.of(Kind.LITERAL))
     for value in _heads_parsed(slot):
@@ -33,6 +36,19 @@ def queries(slot: Slot) -> Iterator[Choice]:
             yield from (Choice(field, cost=0.02 * i) for i, field in enumerate(fields))
             continue
         yield from (Choice(path, cost=0.02 * i) for i, (path, _) in enumerate(ranked))
+
+
+def _statement(slot: Slot) -> Iterator[Choice]:
+    """A SELECT as it is said, as far as the file named after it."""
+    match = _SELECT.search(slot.scene.text)
+    if match is None:
+        return
+    after = [m.start for m in slot.scene.of(Kind.FILE, Kind.NEW_FILE) if m.start > match.start()]
+    told = slot.scene.text[match.start() : min(after, default=match.end())]
+    if after:
+        told = _TO_FILE.sub("", told)
+    if _SELECT.search(told):
+        yield Choice(told.strip(" '\"`,;"))
 
 
 def _heads_parsed(slot: Slot) -> Iterator[Any]:

@@ -20,9 +20,18 @@ POT = "https://example.org/a?pot=1"
 @pytest.fixture
 def arguments(tmp_path: Path):
     """The arguments of a tool by the best way to fill it, without where the answer goes."""
-    for name in ("box.mbox", "note.eml", "plan.md", "drafts/one.md", "Post/cur/1", "app.py"):
+    for name in (
+        "box.mbox",
+        "note.eml",
+        "plan.md",
+        "drafts/one.md",
+        "Post/cur/1",
+        "app.py",
+        "pots.db",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("From a@example.org\n")
+        text = "SQLite format 3\0" if name == "pots.db" else "From a@example.org\n"
+        (tmp_path / name).write_text(text)
     looked = survey(tmp_path)
 
     def made(name: str, text: str) -> dict[str, object] | None:
@@ -85,6 +94,10 @@ def test_dates_are_found_as_they_are_written(text: str, said: list[str]):
         ("draft_mail", "write kim@example.org, cc lee@example.org, 'Tea', 'at four', tea.eml",
          {"to": ["kim@example.org"], "cc": ["lee@example.org"], "subject": "Tea",
           "text": "at four", "output": "tea.eml"}),
+        ("sqlite_query", "run SELECT name FROM pot WHERE size > 3 on pots.db",
+         {"path": "pots.db", "query": "SELECT name FROM pot WHERE size > 3"}),
+        ("sqlite_query", "pots.db: select name from pot order by size, save it to sizes.csv",
+         {"path": "pots.db", "query": "select name from pot order by size", "output": "sizes.csv"}),
         ("git_show", "what did the commit v2.1 change in app.py",
          {"revision": "v2.1", "file": "app.py"}),
         ("git_diff", "difference between 1a2b3c4d and HEAD~3",
