@@ -76,10 +76,7 @@ class Profile:
     prints: str = ""
     known: bool = True
     taking: frozenset[str] = frozenset()  #: every option with a value, whatever the value is
-
-    @property
-    def long_known(self) -> frozenset[str]:
-        return frozenset(one for one in self.taking | self.optional if one.startswith("--"))
+    long_known: frozenset[str] = frozenset()  #: every long option; others may abbreviate one
 
     def takes_value(self, option: str) -> bool:
         return option in self.taking
@@ -138,6 +135,9 @@ def _profile(name: str, given: Mapping[str, Any], file: str) -> Profile:
         name=name,
         **fields,
         taking=frozenset().union(*(fields[key] for key in _TAKING)) - fields["optional"],
+        long_known=frozenset(
+            one for some in fields.values() for one in some if one.startswith("--")
+        ),
         operands=tuple(given.get("operands", ())),
         last=given.get("last", ""),
         **flags,
