@@ -74,6 +74,14 @@ class Memory:
         if newest_ns < oldest_ns or S_ISDIR(status.st_mode):
             self._stamps[path] = status.st_ctime_ns, status.st_ino
 
+    def note_made(self, path: str, entry: Entry, status: os.stat_result) -> None:
+        """It was made what `entry` says: whoever writes to it later gives it a later time."""
+        is_coarse = not status.st_ctime_ns % _SECOND_NS and not status.st_mtime_ns % _SECOND_NS
+        oldest_ns = self._begun_ns - (_COARSE_NS if is_coarse else _TICK_NS)
+        made = Known(entry, status.st_ctime_ns, status.st_ino)
+        if made.is_of(status) and (entry.mtime_ns < oldest_ns or S_ISDIR(status.st_mode)):
+            self._stamps[path] = status.st_ctime_ns, status.st_ino
+
     def keep(self, batch: Batch, snapshot_id: str, tree: Tree) -> None:
         """Remember this look for the next one."""
         rows = []

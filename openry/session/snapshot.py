@@ -41,6 +41,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 #: How often a file is read again that was written to meanwhile.
 _READINGS = 3
 _ZEROS = bytes(1 << 16)
+_KINDS = {"d": stat.S_IFDIR, "f": stat.S_IFREG, "l": stat.S_IFLNK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +158,13 @@ class SnapshotStore:
             with self._contents.held(LOCK_SH):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 sweep(target, self._ignored)
-                there = _There(target, Memory(f"{self.root}/index", str(target), self._ignored))
+                memory = Memory(f"{self.root}/index", str(target), self._ignored)
                 with stage_for(target) as stage:
-                    self._build(tree, stage / "tree", there)
+                    self._build(tree, stage / "tree", _There(target, memory))
                     put_in_place(stage / "tree", target, self._ignored)
+            if memory.snapshot_id:  # it is a folder that is recorded now and then
+                with suppress(OSError):  # not remembered, all is read again: that costs time alone
+                    self._remember(memory, snapshot_id, tree, target)
 
     def diff(self, before: str, after: str) -> tuple[Change, ...]:
         """What happened between two snapshots, sorted by path. Times alone are no change."""
@@ -304,6 +308,15 @@ class SnapshotStore:
         batch.publish()
         os.rename(written, place)
         return snapshot_id
+
+    def _remember(self, memory: Memory, snapshot_id: str, tree: Tree, target: Path) -> None:
+        """What a folder looks like that was just made."""
+        for path, entry in tree.items():
+            status = os.lstat(f"{target}/{path}" if path else target)
+            if status.st_mode == _KINDS[entry.kind] | entry.mode:
+                memory.note_made(path, entry, status)
+        with self._contents.batch() as batch:
+            memory.keep(batch, snapshot_id, tree)
 
     # --- putting back -----------------------------------------------------------------------
 

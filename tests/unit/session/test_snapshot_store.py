@@ -274,6 +274,43 @@ def test_a_file_that_nobody_touched_is_taken_over(store, workspace):
     assert all(path.stat().st_nlink == 1 for path in files)
 
 
+def test_what_was_restored_is_remembered(store, workspace, monkeypatch):
+    """Recorded again nothing is read, restored again nothing is written; a change is seen."""
+    (workspace / "link").unlink()
+    (workspace / "dangling").unlink()
+    for path in workspace.rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    snapshot = store.create(workspace)
+    (workspace / "nothing").write_text("something")
+    store.restore(snapshot.id, workspace)
+    inodes = {path: path.stat().st_ino for path in workspace.rglob("*") if path.is_file()}
+
+    with monkeypatch.context() as nothing_read:
+        nothing_read.delattr("openry.session.contents.Batch.keep_file")
+        assert store.create(workspace).id == snapshot.id
+    for _ in range(2):
+        store.restore(snapshot.id, workspace)
+        assert {path: path.stat().st_ino for path in inodes} == inodes
+    (workspace / "notes.txt").write_text("jello\n")
+
+    assert store.diff(snapshot.id, store.create(workspace).id) == (Change("changed", "notes.txt"),)
+
+
+def test_what_cannot_be_remembered_was_restored(store, workspace, monkeypatch):
+    """A disk that is full by then costs the next one time, no more."""
+    snapshot = store.create(workspace)
+
+    def keep(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("openry.session.memory.Memory.keep", keep)
+    before = contents(workspace)
+    (workspace / "nothing").write_text("something")
+    store.restore(snapshot.id, workspace)
+
+    assert contents(workspace) == before
+
+
 @pytest.mark.usefixtures("remembered")
 def test_a_file_with_another_name_outside_comes_back_as_a_copy(store, workspace, tmp_path):
     """Whoever writes to it by that name later does not change the workspace."""
