@@ -322,9 +322,12 @@ class Hand:
         config, context = self.config, self.context
         launcher = self._get_ready()
         shell = judged_shell_argv() if self._policy is not None else shell_argv(config.shell)
-        if command.cwd and context.run_id != MANUAL_RUN:
+        by_hand = context.run_id == MANUAL_RUN
+        if command.cwd and not by_hand:
             self.check_reading(os.path.join(context.workspace or "/", command.cwd))
         cwd = _folder(command.cwd, context.workspace)
+        if command.cwd and by_hand and context.workspace:
+            self.check_reading(cwd)
         _check(command, shell)
         workspace = {"OPENRY_WORKSPACE": context.workspace} if context.workspace else {}
         env = build_environment(self._env, launcher.env, workspace, context.env, command.env)

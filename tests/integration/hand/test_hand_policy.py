@@ -29,6 +29,22 @@ def hand(make_hand: Callable[..., Any]) -> Any:
     return make_hand(policy=("moderate",))
 
 
+@pytest.mark.parametrize("cwd", ["..", "/root", "link", "sub/../.."])
+def test_a_folder_outside_is_no_place_to_run_in(make_hand: Callable[..., Any], cwd: str) -> None:
+    """What names no file reads the folder it runs in, so that is judged like a file to read."""
+    hand = make_hand(policy=("strict",))
+    workspace = Path(hand.context.workspace)
+    (workspace / "sub").mkdir()
+    (workspace / "link").symlink_to(workspace.parent)
+
+    outside = hand.forward(Command(text="ls", cwd=cwd))
+    inside = hand.forward(Command(text="ls -d .", cwd="sub"))
+
+    assert (outside.exit_code, outside.stdout) == (126, "")
+    assert "is outside what may be read" in outside.stderr
+    assert (inside.exit_code, inside.stdout) == (0, ".\n")
+
+
 def test_a_denied_command_is_not_started(hand: Any) -> None:
     """The answer is 126 with one sentence that says what to do instead; nothing has happened."""
     result = hand.forward(Command(text="echo x > made; git push origin main"))
