@@ -130,18 +130,19 @@ class Door:
     def _reply(self, connection: socket.socket, passed: list[int]) -> Reply:
         try:
             asked = read_request(_reader(connection, passed))
-            stdin = passed[0] if passed else -1
-            if stdin >= 0 and stat.S_ISDIR(os.fstat(stdin).st_mode):
-                raise WireError("standard input is a folder")
-            return self._answer(asked, connection.fileno(), stdin)
         except TimeoutError:
             return _trouble("the request did not arrive in time", 74)
         except WireError as error:
             return _trouble(str(error), error.exit_status)
+        try:
+            stdin = passed[0] if passed else -1
+            if stdin >= 0 and stat.S_ISDIR(os.fstat(stdin).st_mode):
+                raise WireError("standard input is a folder")
+            return self._answer(asked, connection.fileno(), stdin)
+        except WireError as error:
+            return _trouble(str(error), error.exit_status)
         except StorageError as error:
             return _trouble(str(error), error.exit_status)
-        except OSError:
-            raise
         except Exception as error:  # a mistake of ours must not close the door on the others
             last = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{os.path.basename(last.filename)}:{last.lineno}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 
 from openry.sandbox.launcher import Launch
@@ -82,6 +83,7 @@ class Watch:
 
 
 _watch: Watch | None = None
+_making = _thread.allocate_lock()
 
 
 def watch(*, alone: bool) -> Watch:
@@ -91,6 +93,7 @@ def watch(*, alone: bool) -> Watch:
         alone: As for `start`.
     """
     global _watch
-    if _watch is None or not _watch.works:
-        _watch = Watch(alone=alone)
-    return _watch
+    with _making:  # two threads' first commands have one watch
+        if _watch is None or not _watch.works:
+            _watch = Watch(alone=alone)
+        return _watch

@@ -259,7 +259,7 @@ def test_ctrl_c_can_be_resumed(home, folder, tmp_path):
     source = tmp_path / "w.yaml"
     source.write_text(
         "name: slow\nsub_steps:\n"
-        "  - {id: wait, kind: shell, command: sleep 3}\n"
+        "  - {id: wait, kind: shell, command: sleep 8}\n"
         "  - {id: sort, kind: shell, command: sort names.txt > sorted.txt}\n"
     )
     rule = "file_contains path=sorted.txt contains=al"

@@ -329,11 +329,17 @@ def test_a_mistake_of_ours_is_one_callers_alone(tmp_path: Path):
     def answer(asked: Asked, wake_fd: int, stdin_fd: int) -> Reply:
         if asked.words == ("bad",):
             raise ZeroDivisionError("a slip")
+        if asked.words == ("worse",):
+            raise FileNotFoundError("a file")
         return Reply("fine")
 
     door = Door(answer)
     try:
-        for word, said in (("bad", b"internal error: ZeroDivisionError: a slip"), ("ok", b"fine")):
+        for word, said in (
+            ("bad", b"internal error: ZeroDivisionError: a slip"),
+            ("worse", b"internal error: FileNotFoundError: a file"),
+            ("ok", b"fine"),
+        ):
             with socket.socket(socket.AF_UNIX) as caller:
                 caller.connect(door.path)
                 caller.sendall(Asked("", "", [word]).to_bytes())

@@ -95,6 +95,7 @@ class World:
         while runner.is_alive():
             runner.join(0.02)
             most = max(most, len(alive("sleep 30\0")), len(alive("sleep 30 ")))
+        self._hear_all()
         told = done[0].stdout
         big = self.root / "ws" / "big.bin"
         found = {
@@ -111,6 +112,12 @@ class World:
         for path, content in before.items():
             Path(path).write_bytes(content)
         return " ".join(name for name, is_so in found.items() if is_so)
+
+    def _hear_all(self) -> None:
+        """Until everybody who has connected so far was listened to."""
+        with socket.create_connection(self.server.getsockname()) as last:
+            last.shutdown(socket.SHUT_WR)
+            last.recv(1)
 
     def _outside(self) -> dict[str, bytes]:
         places = (self.root / "outside", self.root / "home", self.root / "wsevil")
@@ -151,9 +158,9 @@ def outcomes(world: World, case: dict[str, Any]) -> tuple[str, str, str]:
             pid = "1" if sandbox is spec else str(os.getpid())
             # As `bash` where a policy is in force: the cases are written for it.
             line = world.line(case["cmd"], pid, secret)
-            command = Command(stages=(("/bin/bash", "-c", line),), timeout_s=4)
+            command = Command(stages=(("/bin/bash", "-c", line),), timeout_s=8)
             if policies:
-                command = Command(line, timeout_s=4)
+                command = Command(line, timeout_s=8)
             found.append(
                 world.harm(lambda hand=hand, command=command: hand.forward(command), secret)
             )
