@@ -64,6 +64,7 @@ class World:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.heard = 0
+        self.nap = f"sleep 30.{os.getpid()}"  # other tests at once have others
         self.server = socket.create_server(("127.0.0.1", 0))
         Thread(target=self._listen, daemon=True).start()
 
@@ -80,6 +81,7 @@ class World:
         places = {"/home/agent": "home", "/outside": "outside", "/ws-evil": "wsevil"}
         for name, place in places.items():
             text = re.sub(rf"(?<![\w.]){name}", str(self.root / place), text)
+        text = text.replace("sleep 30", self.nap)
         text = text.replace("18077", str(self.server.getsockname()[1])).replace(
             "~/", f"{self.root}/home/"
         )
@@ -94,7 +96,7 @@ class World:
         runner.start()
         while runner.is_alive():
             runner.join(0.02)
-            most = max(most, len(alive("sleep 30\0")), len(alive("sleep 30 ")))
+            most = max(most, len(alive(self.nap)))
         self._hear_all()
         told = done[0].stdout
         big = self.root / "ws" / "big.bin"
