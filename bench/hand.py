@@ -88,7 +88,7 @@ def in_process(place: Path) -> list[Row]:
     shell, hand, judged = taken[:3]
     same = "the same call unconfined"
     rows = [
-        Row("in-process call", hand, "ms", "sh -c true", shell, "+ <= 2 ms", hand - shell <= 2),
+        Row("in-process call", hand, "ms", "sh -c true", shell, "+ <= 1 ms", hand - shell <= 1),
         Row("in-process call, CPU of all processes", busy[1], "ms", "sh -c true", busy[0]),
         Row("judged by `moderate`, in bash", judged, "ms", "the same call unjudged", hand),
     ]
