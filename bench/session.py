@@ -143,7 +143,7 @@ def _rows() -> Iterator[tuple[Any, ...]]:
         run, seq = divmod(number, 50)
         before = before if seq else ""
         whose = (f"run {run}", "w", "step", f"instance {run // 10}")
-        asked = (f"grep -c ERROR logs/app{number}.log", "", "/bin/sh", "/home/ann/folder", "allow", "")
+        asked = (f"grep -c ERROR logs/app{number}.log", "", "/bin/sh", "/home/ann/in", "allow", "")
         begun = (*whose, *asked, at, 4242, "boot/ns/1", "host", seq + 1)
         before = link(before, *begun)
         over = ("exited", 0, f"{number} lines found\n", "", "", 20, 0, "", "", "", 12, at)
