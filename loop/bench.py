@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from loop import start
 from loop.acceptance import settle
 from loop.apply import dump
-from loop.bench_tables import Mark, Outcome, Score, row
+from loop.bench_tables import MEASURE, Mark, Outcome, Score, row
 from loop.freehand import Tries, cpu_s
 from loop.kit import Kit
 from loop.order import Order
@@ -38,8 +38,11 @@ from loop.values import RuleData
 from loop.variant import USUAL, Variant
 from openry.clock import monotonic
 from openry.errors import BadFileError, OpenRYError, UsageError
+from openry.orchestrator.engine import Engine
+from openry.orchestrator.loader import load
 
 if TYPE_CHECKING:
+    from loop.outcome import Finished
     from loop.session import Session
 
 #: Rounds and variant of the arms that are the loop.
@@ -224,25 +227,31 @@ def score(kit: Kit, case: Case, arm: str) -> Score:
     with _folder(case) as place:
         folder = Path(place)
         began, cpu = monotonic(), cpu_s()
+        session, error = None, ""
         try:
-            scored = (
-                _by_hand(kit, case, folder) if arm == "human" else _loop(kit, case, arm, folder)
-            )
-        except OpenRYError as error:
-            scored = Score(case.id, arm, right=False, outcome="unusable", wrong=str(error))
+            session = _session(kit, case, arm, folder)
+            finished = session.run() if session else None
+        except OpenRYError as problem:
+            finished, error = None, str(problem)
         used = round(monotonic() - began, 2), round(cpu_s() - cpu, 2)
         wrong = _wrong(case, folder)
-        last = Mark(not wrong, scored.tokens, used[0])
-        return replace(
-            scored,
-            arm=arm,
+        scored = Score(
+            case.id,
+            arm,
             right=not wrong,
-            wrong=scored.wrong or wrong,
+            outcome="unusable" if error else "needs_human",
             seconds=used[0],
             cpu_s=used[1],
+            wrong=error or wrong,
             task=case.task,
-            marks=(*scored.marks[:-1], last),
         )
+        if session is not None and finished is not None:
+            scored = _told(scored, session, finished)
+            scored = replace(scored, marks=_marks(kit, case, session))
+            if finished.workflow and arm == MEASURE:
+                scored = replace(scored, again_cpu_s=_again(kit, session))
+        last = Mark(not wrong, scored.tokens, used[0])
+        return replace(scored, marks=(*scored.marks[:-1], last))
 
 
 def first_difference(expect: Mapping[str, Wanted], folder: Path) -> str:
@@ -294,17 +303,23 @@ def _folder(case: Case) -> tempfile.TemporaryDirectory[str]:
     return made
 
 
-def _loop(kit: Kit, case: Case, arm: str, folder: Path) -> Score:
-    rounds, variant = _LOOPS[arm]
-    source = _workflow(case.start) if case.start else ""
-    return _scored(kit, case, _session(kit, case, folder, rounds, variant, source))
-
-
-def _by_hand(kit: Kit, case: Case, folder: Path) -> Score:
-    """A person's command as a workflow of one step; without one the person declines."""
-    if not case.by_hand:
-        return Score(case.id, "human", right=False, outcome="needs_human")
-    return _scored(kit, case, _session(kit, case, folder, 0, USUAL, _workflow(case.by_hand)))
+def _session(kit: Kit, case: Case, arm: str, folder: Path) -> Session | None:
+    """The loop's session, or a person's command as one of one step; None where they decline."""
+    rounds, variant = (0, USUAL) if arm == "human" else _LOOPS[arm]
+    command = case.by_hand if arm == "human" else case.start
+    if arm == "human" and not command:
+        return None
+    order = Order(
+        case.task,
+        str(folder),
+        planner=kit.config.planner_model,
+        model=kit.config.model,
+        rounds=rounds,
+        accept=case.accept,
+        source=_workflow(command) if command else "",
+        source_file="by-hand.yaml" if command else "",
+    )
+    return start.new(kit, order, emit=lambda event, data: None, variant=variant)
 
 
 def _workflow(command: str) -> str:
@@ -313,24 +328,21 @@ def _workflow(command: str) -> str:
     return dump({"name": "by-hand", "sub_steps": [step]})
 
 
-def _session(
-    kit: Kit, case: Case, folder: Path, rounds: int, variant: Variant, source: str = ""
-) -> Session:
-    order = Order(
-        case.task,
-        str(folder),
-        planner=kit.config.planner_model,
-        model=kit.config.model,
-        rounds=rounds,
-        accept=case.accept,
-        source=source,
-        source_file="by-hand.yaml" if source else "",
+def _told(scored: Score, session: Session, finished: Finished) -> Score:
+    """With what a session said of itself."""
+    return replace(
+        scored,
+        outcome=finished.outcome,
+        strength=finished.acceptance_strength,
+        rounds=finished.rounds,
+        edits=finished.edits,
+        calls=session.calls,
+        tokens=finished.tokens,
     )
-    return start.new(kit, order, emit=lambda event, data: None, variant=variant)
 
 
-def _scored(kit: Kit, case: Case, session: Session) -> Score:
-    finished = session.run()
+def _marks(kit: Kit, case: Case, session: Session) -> tuple[Mark, ...]:
+    """How the workflow stood after each round."""
     marks = []
     tokens, seconds = 0, 0.0
     history = session.journal.history()
@@ -341,18 +353,20 @@ def _scored(kit: Kit, case: Case, session: Session) -> Score:
             with kit.open_copy(each.trial.after, session.folder) as copy:
                 right = not _wrong(case, copy)
         marks.append(Mark(right, tokens, round(seconds, 3)))
-    return Score(
-        case.id,
-        "",
-        right=False,
-        outcome=finished.outcome,
-        strength=finished.acceptance_strength,
-        rounds=finished.rounds,
-        edits=finished.edits,
-        calls=session.calls,
-        tokens=finished.tokens,
-        marks=tuple(marks),
-    )
+    return tuple(marks)
+
+
+def _again(kit: Kit, session: Session) -> float:
+    """Processor seconds of one more run of what a session left, without the loop."""
+    history = session.journal.history()
+    assert history is not None and history.current is not None, "it left a workflow"
+    began = cpu_s()
+    with (
+        kit.open_copy(history.session["snapshot_id"], session.folder) as folder,
+        Engine(kit.config, ledger=kit.ledger, registry=kit.registry) as engine,
+    ):
+        engine.run(engine.submit(load(history.current.text), workspace=folder, drafted=True))
+    return round(cpu_s() - began, 3)
 
 
 def _tries(kit: Kit, case: Case, folder: Path) -> Tries:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import floor
 from typing import Any
 
 from loop.bench_figures import all_of, bootstrap, share
@@ -13,7 +14,9 @@ from loop.bench_plot import Series, chart
 #: Runs of one task that pass^k asks for.
 K = 5
 #: The arm whose cost the others are measured by.
-_MEASURE = "full"
+MEASURE = "full"
+#: Arms that leave no workflow: each time they write anew, whether it was right before or not.
+ANEW = ("single_shot", "blind_retry", "best_of_12")
 Interval = tuple[float, float]
 
 
@@ -33,6 +36,8 @@ class Score:
     Attributes:
         calls: How often a model was asked.
         cpu_s: Processor seconds of everything that the arm did.
+        again_cpu_s: Processor seconds of one more run of the workflow that the loop left; 0 where
+            it left none.
         marks: How it stood after each round or try, its end last.
     """
 
@@ -47,6 +52,7 @@ class Score:
     tokens: int = 0
     seconds: float = 0.0
     cpu_s: float = 0.0
+    again_cpu_s: float = 0.0
     wrong: str = ""
     task: str = ""
     marks: tuple[Mark, ...] = ()
@@ -76,6 +82,9 @@ class Totals:
             the full loop did: tasks in any order, none after the time is over. None where the full
             loop did not run.
         cpu_s_per_right: Processor seconds of all tasks for each right result.
+        break_even: After so many runs of one task the loop has cost less than the arm
+            (`break_even`); None where that never comes, where the arm too leaves a workflow
+            that is only run again, or where the full loop did not run.
     """
 
     arm: str
@@ -98,6 +107,7 @@ class Totals:
     cpu_s: float
     cpu_s_per_right: float | None
     tokens_per_right: float | None
+    break_even: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +126,8 @@ class Outcome:
 
     def totals(self) -> tuple[Totals, ...]:
         """One line an arm, in the order they ran."""
-        measure = self.of(_MEASURE)
-        most = sum(score.cpu_s for score in measure) if measure else None
-        return tuple(_totals(arm, self.of(arm), most) for arm in self.arms)
+        measure = self.of(MEASURE)
+        return tuple(_totals(arm, self.of(arm), measure) for arm in self.arms)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -131,9 +140,12 @@ class Outcome:
     def to_text(self) -> str:
         """The tables that a person reads."""
         columns = ("outcome", "strength", "rounds", "s")
-        head = "{:<8} {:<12} {:<6} {:<14} {:<9} {:>6} {:>6}".format("task", "arm", "", *columns)
+        wide = max((len(score.id) for score in self.scores), default=0)
+        head = f"{'task':<{wide}} " + "{:<13} {:<6} {:<14} {:<9} {:>6} {:>6}".format(
+            "arm", "", *columns
+        )
         lines = [head, "-" * len(head)]
-        lines += [row(score) for score in self.scores]
+        lines += [row(score, wide) for score in self.scores]
         totals = self.totals()
         lines += ["", *map(_total_row, totals)]
         if len(totals) > 1:
@@ -150,7 +162,9 @@ class Outcome:
         )
         cost = (
             "`at equal cost` is the share that is right where an arm may use only as much processor"
-            " time in all as the full loop did."
+            " time in all as the full loop did. After `break-even runs` of one task the loop, whose"
+            " workflow is only run again, has cost less for each right result than an arm that"
+            " writes anew each time."
         )
         return page(
             f"Arms on {self.suite}",
@@ -201,16 +215,16 @@ class Outcome:
 
 _HEAD = (
     "arm", "right", "pass^5", "silently wrong", "stuck", "at equal cost", "tokens a task",
-    "calls a task", "CPU s a task", "CPU s per right", "tokens per right",
+    "calls a task", "CPU s a task", "CPU s per right", "tokens per right", "break-even runs",
 )  # fmt: skip
 
 
-def row(score: Score) -> str:
-    """One score in a line."""
+def row(score: Score, wide: int = 24) -> str:
+    """One score in a line, its id in `wide` columns."""
     verdict = "right" if score.right else "wrong"
     why = f"  {score.wrong}" if score.wrong else ""
     return (
-        f"{score.id:<8} {score.arm:<12} {verdict:<6} {score.outcome:<14} {score.strength:<9} "
+        f"{score.id:<{wide}} {score.arm:<13} {verdict:<6} {score.outcome:<14} {score.strength:<9} "
         f"{score.rounds:>6} {score.seconds:>6.1f}{why}"
     ).rstrip()
 
@@ -231,13 +245,52 @@ def _after(score: Score, n: int) -> Mark:
     return marks[min(n, len(marks) - 1)]
 
 
-def _totals(arm: str, scores: Sequence[Score], most: float | None) -> Totals:
+def break_even(first_s: float, again_s: float, anew_s: float | None) -> int | None:
+    """The smallest number of runs after which the loop has cost less than writing anew each time.
+
+    The loop pays `first_s` for its first right result and `again_s` for each further one, as its
+    workflow is only run again; an arm that leaves no workflow pays `anew_s` each time. So the
+    smallest n of 1 or more with first_s + (n - 1) * again_s < n * anew_s, which is
+    floor((first_s - again_s) / (anew_s - again_s)) + 1. All are processor seconds for each right
+    result, so that tries that led to nothing count as well.
+
+    Args:
+        anew_s: None for an arm that was never right: it is dearer from the first run on.
+
+    Returns:
+        None where the arm's every run costs no more than the workflow's.
+
+    >>> break_even(10.0, 1.0, 3.0), break_even(1.0, 0.1, 4.0), break_even(1.0, 0.1, None)
+    (5, 1, 1)
+    >>> break_even(1.0, 0.5, 0.5) is None
+    True
+    """
+    if anew_s is None or first_s < anew_s:
+        return 1
+    if anew_s <= again_s:
+        return None
+    return floor((first_s - again_s) / (anew_s - again_s)) + 1
+
+
+def _even(arm: str, anew_s: float | None, measure: Sequence[Score]) -> int | None:
+    """`break_even` of an arm beside the full loop."""
+    right = sum(score.right for score in measure)
+    again = [score.again_cpu_s for score in measure if score.again_cpu_s]
+    if arm not in ANEW or not right or not again:
+        return None
+    first = sum(score.cpu_s for score in measure) / right
+    return break_even(first, sum(again) / len(again), anew_s)
+
+
+def _totals(arm: str, scores: Sequence[Score], measure: Sequence[Score]) -> Totals:
     strong = [score for score in scores if score.strength == "strong"]
     rights = by_kind(scores, lambda score: score.right)
     enough = all(len(marks) >= K for marks in rights.values())
     right = sum(score.right for score in scores)
     tokens = sum(score.tokens for score in scores)
     cpu = sum(score.cpu_s for score in scores)
+    most = sum(score.cpu_s for score in measure) if measure else None
+    per_right = cpu / right if right else None
     return Totals(
         arm,
         tasks=len(scores),
@@ -257,8 +310,9 @@ def _totals(arm: str, scores: Sequence[Score], most: float | None) -> Totals:
         tokens=tokens,
         seconds=round(sum(score.seconds for score in scores), 1),
         cpu_s=round(cpu, 1),
-        cpu_s_per_right=round(cpu / right, 2) if right else None,
+        cpu_s_per_right=None if per_right is None else round(per_right, 2),
         tokens_per_right=round(tokens / right, 1) if right else None,
+        break_even=_even(arm, per_right, measure),
     )
 
 
@@ -286,6 +340,7 @@ def _cells(total: Totals) -> tuple[str, ...]:
         f"{total.cpu_s / n:.2f}",
         "-" if total.cpu_s_per_right is None else f"{total.cpu_s_per_right:.2f}",
         "-" if total.tokens_per_right is None else f"{total.tokens_per_right:.0f}",
+        "-" if total.break_even is None else f"{total.break_even}",
     )
 
 

@@ -43,6 +43,7 @@ def test_what_is_right_at_once_is_right_in_every_arm(kit, arm):
 
     assert (score.right, score.arm, score.rounds) == (True, arm, 0)
     assert score.marks[-1].right
+    assert (score.again_cpu_s > 0) == (arm == "full"), "what another run costs is measured once"
 
 
 def test_ctrl_c_ends_with_what_is_done(kit, tmp_path):

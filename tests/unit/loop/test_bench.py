@@ -10,7 +10,7 @@ import pytest
 from loop import bench
 from loop.bench import ARMS, arms_for, first_difference, mending_suite, own_suite, read_suite
 from loop.bench_figures import all_of, bootstrap, share
-from loop.bench_tables import Mark, Outcome, Score
+from loop.bench_tables import ANEW, Mark, Outcome, Score, break_even
 from loop.freehand import Try, command_in
 from loop.suites import KINDS
 from loop.suites.by_hand import BY_HAND, command
@@ -115,6 +115,34 @@ def test_at_equal_cost_counts_only_what_could_be_paid():
     assert (full.at_equal_cost, human.at_equal_cost, draft.at_equal_cost) == (0.5, 0.8, 1.0)
 
 
+def test_break_even_is_where_the_loop_has_cost_less():
+    """Counted run by run the formula's number is the first at which the loop is cheaper."""
+    for first, again, anew in [(10.0, 1.0, 3.0), (9.0, 1.0, 3.0), (5.0, 0.1, 0.2), (1.0, 2.0, 1.5)]:
+        cheaper = [n for n in range(1, 100) if first + (n - 1) * again < n * anew]
+
+        assert break_even(first, again, anew) == cheaper[0]
+    assert break_even(1.0, 0.2, 0.2) is None
+    assert break_even(1.0, 0.2, None) == 1, "what is never right is dearer at once"
+
+
+def test_only_arms_that_write_anew_break_even():
+    """The loop's own variants and the person leave something to run again, as the loop does."""
+    scores = (
+        Score("a", "full", True, "converged", cpu_s=3.0, again_cpu_s=0.5),
+        Score("b", "full", False, "not_converged", cpu_s=3.0),
+        Score("a", "best_of_12", True, "converged", cpu_s=1.0),
+        Score("b", "best_of_12", False, "not_converged", cpu_s=1.0),
+        Score("a", "human", True, "converged", cpu_s=0.5),
+        Score("b", "human", True, "converged", cpu_s=0.5),
+    )
+
+    found = {total.arm: total.break_even for total in Outcome("s", scores).totals()}
+
+    assert found == {"full": None, "best_of_12": 4, "human": None}
+    (alone,) = Outcome("s", scores[2:4]).totals()
+    assert alone.break_even is None, "without the loop there is nothing to compare with"
+
+
 class Told:
     """Tries that were written down beforehand."""
 
@@ -123,6 +151,11 @@ class Told:
 
     def up_to(self, most):
         return iter(self.tries[:most])
+
+
+def test_the_arms_that_write_anew_are_those_of_the_free_shell():
+    """The two lists cannot drift apart."""
+    assert set(ANEW) == set(bench._SHELLS)
 
 
 def test_who_writes_commands_stops_where_its_own_judge_says_so():
