@@ -5,7 +5,8 @@ machine, `PLACE.files.jsonl` (`path`, `type`, `mode`, `text`, `mtime`). Each tas
 machine (`loop.bench_root`): a root folder in the sandbox, nothing of the host but its programs. A
 command is right when it prints what the gold command prints, white space folded, and leaves the
 same file system; where gold ends in another folder, it must end there too. Turns follow each other
-in one machine, ten at most, and end with the first right one, as in the paper.
+in one machine, ten at most, and end with the first right one, as in the paper: before each but the
+first a model is told what its last command printed, and that the task is not done yet.
 
 A gold command that does not do the same twice, or asks for a program or a system file that is not
 there, judges nobody: its task is set aside and counted. `does nothing` is what `true` would be
@@ -30,10 +31,11 @@ from loop.bench_figures import bootstrap, share
 from loop.bench_page import Part, page
 from loop.bench_plot import Series, chart
 from loop.bench_root import Machine, Shown, State, clear
+from loop.evidence import cut
 from loop.freehand import command_in
 from loop.kit import Kit
 from openry.errors import BadFileError, UsageError
-from openry.llm import ChatRequest, open_model, system, user
+from openry.llm import ChatRequest, assistant, system, user
 
 TURNS = 10
 #: J. Yang and others, InterCode, NeurIPS 2023: all 200 tasks, not these, in their own machines.
@@ -41,6 +43,8 @@ PAPER = "InterCode paper, GPT-4 on all 200 tasks: 34.0% first turn, 48.5% best o
 #: A recorded command, and the reward that was recorded for it.
 _Act = tuple[str, float | None]
 _NOTHING = "does nothing"
+#: So many earlier turns are told, each with so much of what it printed: small models read no more.
+_REMEMBERED, _SHOWN_CHARS = 3, 400
 _SYSTEM = (
     "You write one line of bash that does what is asked, on a Linux machine whose files are in"
     " /testbed. Answer with the command only, no explanation."
@@ -268,14 +272,19 @@ def _play(kit: Kit, task: Task, gold: Gold, acts: Iterable[_Act]) -> tuple[Turn,
 
 
 def _write(kit: Kit, task: Task, gold: Gold, turns: int) -> tuple[Turn, ...]:
-    """The configured model's commands: one greedy, the others drawn, until one is right."""
-    model = open_model(kit.config.model, config=kit.config)
+    """The configured model's commands, each told what the one before it did, until one is right.
+
+    The first is greedy. Later ones are drawn: a small model told that it was wrong says the same
+    again.
+    """
+    model = kit.open_model(kit.config.model, config=kit.config)
+    said = [system(_SYSTEM), user(f"Task: {task.query}\nCommand:")]
     made: list[Turn] = []
     with _machine(kit, task) as machine:
         for number in range(turns):
             reply = model.complete(
                 ChatRequest(
-                    (system(_SYSTEM), user(f"Task: {task.query}\nCommand:")),
+                    (*said[:2], *said[2:][-2 * _REMEMBERED :]),
                     max_tokens=96,
                     temperature=0.8 if number else 0.0,
                     seed=number,
@@ -287,7 +296,15 @@ def _write(kit: Kit, task: Task, gold: Gold, turns: int) -> tuple[Turn, ...]:
             made.append(Turn(command, gold.is_met_by(shown, machine.state()), reply.tokens))
             if made[-1].right:
                 break
+            said += [assistant(command), user(_observed(shown, task.query))]
     return tuple(made)
+
+
+def _observed(shown: Shown, query: str) -> str:
+    """What a command did, in the words that ask for the next."""
+    output = cut(f"{shown.output}\n{shown.errors}".strip(), _SHOWN_CHARS) or "(nothing)"
+    status = "" if shown.exit_code == 0 else f"Exit status: {shown.exit_code}\n"
+    return f"Output:\n{output}\n{status}The task is not done yet. Task: {query}\nCommand:"
 
 
 def _transcripts(folder: Path) -> dict[str, dict[str, list[_Act]]]:

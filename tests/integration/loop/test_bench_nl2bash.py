@@ -13,6 +13,7 @@ from loop.bench_root import Machine, build, clear
 from loop.kit import Kit
 from openry.config import load_config
 from openry.errors import BadFileError, UsageError
+from openry.llm import ScriptedModel
 
 FILES = (
     {"path": "/testbed", "mode": "0o755", "type": "dir"},
@@ -149,6 +150,23 @@ def test_recorded_commands_are_played_and_judged(kit, folders):
     assert nothing["best"] == 0.0
     assert "3 tasks judged, 3 set aside" in found.to_text()
     assert "<svg" in found.to_html()
+
+
+def test_a_model_is_told_what_its_last_command_did(tmp_path):
+    """Turn by turn until one is right; the first turn is asked of the task alone."""
+    gone = "cat /testbed/none.txt"
+    model = ScriptedModel([gone, "ls /testbed", "echo 2"], name="openai/scripted")
+    task = Task("t", "Count the text files", "", FILES)
+    with Kit(load_config(tmp_path / "h", env={}), open_model=lambda *a, **k: model) as kit:
+        gold = suite.gold_of(kit, Task("t", "q", "find /testbed -name '*.txt' | wc -l", FILES))
+        turns = suite._write(kit, task, gold, 10)
+
+    first, second, third = ([each.text for each in r.messages] for r in model.requests)
+    assert [turn.right for turn in turns] == [False, False, True]
+    assert len(first) == 2
+    assert second[2] == gone and "No such file" in second[3] and "Exit status: 1" in second[3]
+    assert third[:4] == second and "a.txt" in third[5]
+    assert "Exit status" not in third[5]
 
 
 def test_a_gold_command_that_prints_and_changes_nothing_is_met_by_doing_nothing(kit):
