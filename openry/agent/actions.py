@@ -17,6 +17,8 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 #: The names that are no capability: run a command, report a status.
 RUN = "run"
 REPORT = "report"
+#: Where several actions stand in one reply.
+ACTIONS = "actions"
 STATUSES = ("completed", "failed", "cancelled", "overflow", "in_progress")
 DELIMITERS = (",", ";", "\t", "|", ":", " ")
 _MAX_TEXT_CHARS = 400
@@ -72,18 +74,23 @@ def turn_schema(
     *,
     may_report: bool = True,
     may_overflow: bool = False,
+    at_once: int = 1,
 ) -> Schema:
     """One JSON object a turn: a call of one of `tools` (name, parameters), or a report.
 
     Without `tools` the model is free: a command line, or a report. While it has done nothing
     `may_report` can be False: small models like to say at once that they are done. `overflow` may
-    be reported once an answer was too large.
+    be reported once an answer was too large. Up to `at_once` calls may stand in one object.
     """
     if tools is None:
         line = {"type": "string", "minLength": 1}
         acts = [_object({"action": {"const": RUN}, "command": line})]
     else:
         acts = [_call_schema(name, parameters) for name, parameters in tools]
+    if at_once > 1 and acts:
+        some: Schema = {"anyOf": list(acts)}
+        some = {"type": "array", "items": some, "minItems": 2, "maxItems": at_once}
+        acts.append(_object({ACTIONS: some}))
     if may_report or not acts:
         acts.append(_report_schema(payload_keys, expect_payload))
     if may_overflow:
@@ -185,6 +192,16 @@ def _texts(role: str, evidence: Evidence) -> tuple[str, ...]:
 
 
 # --- reading a reply ----------------------------------------------------------------------
+
+
+def all_from_json(data: Any) -> list[Action]:
+    """The actions that a turn's JSON object says, in their order.
+
+    >>> all_from_json({"actions": [{"action": "run", "command": "ls"}]})
+    [Run(command='ls')]
+    """
+    some = data.get(ACTIONS) if isinstance(data, Mapping) else None
+    return list(map(from_json, some)) if isinstance(some, list) and some else [from_json(data)]
 
 
 def from_json(data: Any) -> Action:

@@ -10,6 +10,7 @@ from typing import Any
 from openry.agent.actions import REPORT, RUN, Call, Schema, constrain, payload_schema
 from openry.agent.evidence import Evidence
 from openry.agent.task import AgentTask, Mode
+from openry.agent.touches import Touch, of_call
 from openry.capability import Registry, ToolDefinition, ToolResult, as_prompt, invoke
 from openry.errors import BadArgumentsError
 from openry.models import Command, CommandResult, Ending, RunCommand
@@ -79,6 +80,11 @@ class Offer:
             return Answered(watch.brake.answer().to_json(), braked=True, key="braked")
         text = shown(result)
         return Answered(text, failed=not result.success, key=_without_time(result))
+
+    def touch(self, call: Call) -> Touch:
+        """What a call touches; one that is not offered is not run."""
+        found = [tool for tool in self.tools if tool.name == call.name]
+        return of_call(found[0], call.arguments, self.task.workspace) if found else Touch()
 
     def _report_function(self) -> Mapping[str, Any]:
         fields: Schema = {"status": {"type": "string", "enum": ["completed", "failed"]}}

@@ -30,6 +30,7 @@ def system_prompt(task: AgentTask, *, tool_calling: bool, capabilities: str) -> 
         wants_payload=task.expect_payload or bool(task.payload_keys),
         payload_keys=task.payload_keys,
         max_tool_calls=task.max_tool_calls,
+        parallel_actions=task.parallel_actions,
         system=task.system,
     )
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, Protocol
 
 from openry.agent import actions, prompt
@@ -15,7 +17,9 @@ from openry.agent.actions import Action, Call, Look, Nonsense, Report, Run
 from openry.agent.conversation import Conversation
 from openry.agent.evidence import gather
 from openry.agent.offer import Answered, Offer
+from openry.agent.schedule import carry_out
 from openry.agent.task import AgentEnding, AgentOutcome, AgentTask, Mode
+from openry.agent.touches import ANYTHING, Touch, of_line, waits
 from openry.capability import Registry
 from openry.clock import Monotonic, monotonic
 from openry.errors import BudgetError, ModelError
@@ -32,6 +36,7 @@ MAX_SAME_ANSWERS = 4
 TURNS_AFTER_BRAKE = 2
 #: How the hand begins to say that an agent goes round in circles: no part of a result.
 _WARNING = "openry: you ran "
+_ALONE = nullcontext()
 _FINAL = frozenset({"completed", "failed", "cancelled", "overflow"})
 
 
@@ -65,16 +70,20 @@ def run_agent(
     redact: prompt.Redact = str,
     should_stop: Callable[[], bool] = lambda: False,
     now: Monotonic = monotonic,
+    together: AbstractContextManager[object] = _ALONE,
 ) -> AgentOutcome:
     """Let `model` work on `task` until it reports a final status or a cap is reached.
 
     Every text passes `redact` before the model reads it. A model that cannot be asked is an
     outcome, not an exception.
 
+    Args:
+        together: Entered while several actions may be under way.
+
     Raises:
         NotFoundError: The step offers a capability that the registry does not have.
     """
-    agent = _Agent(task, model, hand, Offer(task, registry), purpose, redact)
+    agent = _Agent(task, model, hand, Offer(task, registry), purpose, redact, together)
     return agent.work(should_stop, now)
 
 
@@ -87,8 +96,10 @@ class _Agent:
         offer: Offer,
         purpose: Purpose,
         redact: prompt.Redact,
+        together: AbstractContextManager[object],
     ) -> None:
         self.task = task
+        self.together = together
         self.hand = hand
         self.offer = offer
         self.purpose = purpose
@@ -144,8 +155,11 @@ class _Agent:
         if reply.finish_reason == "length":
             return self._cut()
         self.talk.say(assistant(reply.text, reply.tool_calls))
-        for action, call_id in self._actions(reply):
-            outcome = self._act(action, call_id)
+        asked, answers = self._actions(reply), dict[int, Answered]()
+        for place, (action, call_id) in enumerate(asked):
+            if place not in answers:
+                answers |= self._at_once(asked, place)
+            outcome = self._act(action, call_id, answers.get(place))
             if outcome is not None:
                 return outcome
         return None
@@ -164,6 +178,7 @@ class _Agent:
                 task.expect_payload,
                 may_report=may_report,
                 may_overflow=self.overflowed,
+                at_once=task.parallel_actions,
             )
         return ChatRequest(
             (),
@@ -184,18 +199,44 @@ class _Agent:
         if self.tool_calling:
             return [(Nonsense("it calls no tool"), "")]
         try:
-            return [(actions.from_json(extract(reply.text, "json").value), "")]
+            said = actions.all_from_json(extract(reply.text, "json").value)
         except ModelError as error:
-            return [(Nonsense(str(error)), "")]
+            said = [Nonsense(str(error))]
+        return [(action, "") for action in said]
 
-    def _act(self, action: Action, call_id: str) -> AgentOutcome | None:
+    def _at_once(self, asked: Sequence[tuple[Action, str]], start: int) -> dict[int, Answered]:
+        """What the deeds from `start` up to the next report come to, where some may run at the
+        same time; by their places. Near a limit they are done in turn: the last ones are braked.
+        """
+        deeds: list[Run | Call | Look] = []
+        for action, _ in asked[start:]:
+            if isinstance(action, Report | Nonsense):
+                break
+            deeds.append(action)
+        limit, at_once = self.task.max_tool_calls, self.task.parallel_actions
+        if at_once < 2 or len(deeds) < 2 or (limit and self.acted + len(deeds) > limit):
+            return {}
+        order = waits([self._touch(deed) for deed in deeds])
+        with self.together:
+            work = [partial(self._carried_out, each) for each in deeds]
+            answers = carry_out(work, order, at_once)
+        return dict(enumerate(answers, start))
+
+    def _touch(self, action: Run | Call | Look) -> Touch:
+        if isinstance(action, Run):
+            return of_line(action.command, self.task.workspace)
+        return self.offer.touch(action) if isinstance(action, Call) else ANYTHING
+
+    def _act(
+        self, action: Action, call_id: str, answered: Answered | None = None
+    ) -> AgentOutcome | None:
         if isinstance(action, Nonsense):
             return self._no_action(action, call_id)
         self.without_action = 0
         if isinstance(action, Report):
             return self._report(action, call_id)
         self.acted += 1
-        answered = self._carried_out(action)
+        answered = answered or self._carried_out(action)
         if answered.braked and not self.braked:
             self.braked = 1
         return self._answer(action, answered, call_id)

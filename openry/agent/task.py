@@ -42,6 +42,7 @@ class AgentTask:
         max_turns: Replies of the model; 0 means no limit of its own.
         max_tool_calls: Commands and calls; 0 means no limit. The ledger holds the same limit.
         deadline_s: Monotonic seconds after which no further turn begins; None means never.
+        parallel_actions: Actions of one reply that may be under way at a time.
     """
 
     text: str
@@ -61,6 +62,7 @@ class AgentTask:
     temperature: float = 0.0
     seed: int = 0
     deadline_s: float | None = None
+    parallel_actions: int = 1
 
 
 class AgentEnding(StrEnum):

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from threading import Lock
 
 from openry.config import Config
 
@@ -72,6 +73,7 @@ class Circles:
         longest = max(limits.window, limits.same, limits.cycle_length * limits.cycle_repeats)
         self._steps: deque[Step] = deque(maxlen=longest)
         self._warned = False
+        self._lock = Lock()
 
     def note(self, action: str, text: str, result: str) -> tuple[str, bool]:
         """Take in what was done. Returns why that is a loop, and whether it is one too many.
@@ -82,10 +84,11 @@ class Circles:
             self._steps.clear()
             return "", False
         digest = blake2b(result.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        self._steps.append((action, digest))
-        why = find_loop(tuple(self._steps), self._limits)
-        if not why:
-            return "", False
-        self._steps.clear()
-        warned, self._warned = self._warned, True
-        return why, warned
+        with self._lock:  # actions of one agent may end at the same time
+            self._steps.append((action, digest))
+            why = find_loop(tuple(self._steps), self._limits)
+            if not why:
+                return "", False
+            self._steps.clear()
+            warned, self._warned = self._warned, True
+            return why, warned

@@ -176,6 +176,16 @@ def _unused_steps_payload(workflow: WorkflowSpec, report: Report) -> None:
             _warn(report, where, said, "add `expect_payload: true` or `payload_keys`")
 
 
+def _unused_parallel_actions(workflow: WorkflowSpec, report: Report) -> None:
+    """`parallel_actions` where no agent of ours acts."""
+    for place, step in enumerate(workflow.sub_steps):
+        agents = (agent for agent in (step.agent, workflow.agent) if agent is not None)
+        outside = any(agent.adapter for agent in agents)
+        if step.parallel_actions > 1 and (step.kind is not Kind.AGENT or outside):
+            said = f"`parallel_actions` of step `{step.id}` is for the built-in agent alone"
+            _warn(report, ("sub_steps", place, "parallel_actions"), said, "leave it out")
+
+
 _WORKFLOW_CHECKS: tuple[Callable[[WorkflowSpec, Report], None], ...] = (
     _unreachable,
     _no_exit,
@@ -184,6 +194,7 @@ _WORKFLOW_CHECKS: tuple[Callable[[WorkflowSpec, Report], None], ...] = (
     _policies,
     _offered,
     _unused_steps_payload,
+    _unused_parallel_actions,
 )
 
 

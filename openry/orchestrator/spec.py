@@ -277,6 +277,7 @@ class SubStep(Model):
     agent: Agent | None = None
     timeout_seconds: Seconds | None = None
     max_tool_calls: Count | None = None
+    parallel_actions: Annotated[Int, Field(ge=1, le=32)] = 1
     max_sub_step_retries: Count = 3
     retry_backoff_seconds: Annotated[
         Backoff, BeforeValidator(Backoff.flat, json_schema_input_type=float | Backoff)

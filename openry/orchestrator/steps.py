@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from openry.agent.react import run_agent
+from openry.agent.schedule import Together
 from openry.agent.task import AgentEnding, AgentOutcome, AgentTask, Block, Mode
 from openry.capability import ToolResult, invoke
 from openry.clock import monotonic
@@ -120,7 +121,8 @@ class Steps:
 
     def _agent(self, job: Job, step: SubStep, scope: Scope) -> StepEnd:
         agent = agent_of(job.standing, step)
-        hand = self._hand(job, step, scope)
+        together = Together(keep_every(self.room, job))
+        hand = self._hand(job, step, scope, after=together)
         adapter = adapter_of(agent, job.standing, self.room.config)
         if adapter is not None:
             task = self._task(job, step, scope, agent)
@@ -142,6 +144,7 @@ class Steps:
             ),
             redact=hand.redactor.text,
             should_stop=job.stop.is_set,
+            together=together,
         )
         return _agent_end(outcome, stopped=job.stop.is_set())
 
@@ -165,10 +168,13 @@ class Steps:
             temperature=_temperature(agent, job.run.attempt),
             seed=job.run.attempt - 1,
             deadline_s=None if limit_s is None else monotonic() + limit_s,
+            parallel_actions=step.parallel_actions,
             **{name: cap for name, cap in caps.items() if cap is not None},
         )
 
-    def _hand(self, job: Job, step: SubStep, scope: Scope) -> Hand:
+    def _hand(
+        self, job: Job, step: SubStep, scope: Scope, after: Callable[[], object] | None = None
+    ) -> Hand:
         """The hand of this run: its limits, its sandbox, its secrets, its way to be stopped."""
         standing, config = job.standing, self.room.config
         secrets = secrets_of(step, os.environ, config.home)
@@ -196,7 +202,6 @@ class Steps:
         )
         if secrets:
             config = replace(config, redact=(*config.redact, *secrets.values()))
-        after = keep_every(self.room, job)
         return Hand(self.room.fast, context, config, wake_fd=job.stop.fd, after=after)
 
     def _reader(self, job: Job, step: SubStep, scope: Scope) -> dict[str, Any]:

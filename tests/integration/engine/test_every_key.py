@@ -81,6 +81,10 @@ STEP = {
     "agent": (HERE, "test_an_agent_has_the_settings_of_its_step_over_its_workflows"),
     "timeout_seconds": (STEPS, "test_a_slow_command_is_stopped_and_says_timeout"),
     "max_tool_calls": (STEPS, "test_the_call_after_the_last_one_fails_the_step"),
+    "parallel_actions": (
+        "integration/engine/test_parallel_steps.py",
+        "test_actions_of_one_reply_are_under_way_at_the_same_time",
+    ),
     "max_sub_step_retries": (COURSES, "test_retries_stop_at_the_limit"),
     "retry_backoff_seconds": (COURSES, "test_backoff_waits_before_a_retry"),
     "on_success": (COURSES, "test_routes_lead_where_they_say"),

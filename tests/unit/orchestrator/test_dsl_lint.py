@@ -94,6 +94,16 @@ def test_a_sound_workflow_has_nothing_to_be_said():
             f"w.yaml:1: warning: the workflow offers {TEXT_TOOLS} capabilities",
         ),
         (
+            f"sub_steps: [{{id: a, kind: shell, command: ls, parallel_actions: 2, {CHECK}}}]",
+            "w.yaml:1: warning: `parallel_actions` of step `a` is for the built-in agent alone"
+            " (leave it out)",
+        ),
+        (
+            "agent: {adapter: echo-agent}\n"
+            "sub_steps: [{id: a, description: x, parallel_actions: 2, agent: {max_turns: 3}}]",
+            "w.yaml:2: warning: `parallel_actions` of step `a` is for the built-in agent alone",
+        ),
+        (
             "sub_steps: [{id: a, description: x, on_payload_missing: abort}]",
             "w.yaml:1: warning: step `a` promises no payload, so none can be missing",
         ),
