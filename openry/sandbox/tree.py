@@ -39,7 +39,7 @@ class Tree:
         self._mark = mark
         self._confined = confined
         self._alone = alone
-        self._watched: list[int] = []
+        self._watched: list[tuple[Watch, int]] = []  #: who watches, and by which number
         self._helpers: list[Proxy] = []
 
     def start(
@@ -65,18 +65,15 @@ class Tree:
         try:
             keeper = self._keeper()
             if keeper:
-                keeper.expect(self._mark)
+                self._watched.append((keeper, keeper.expect(self._mark)))
             process = start(launch, env, std=std, more_fds=more_fds, alone=self._alone)
         except BaseException:
             launch.forsake()
-            if keeper:
-                keeper.forsake(self._mark)
             raise
         process.status_fd = launch.status_fd
         self.processes.append(process)
         if keeper:
-            keeper.begin(process.pid)
-            self._watched.append(process.pid)
+            keeper.begin(self._watched[-1][1], process.pid, self._mark)
         if launch.seal:
             launch.seal.check(process)
 
@@ -135,10 +132,9 @@ class Tree:
         if self._confined:
             return False
         from openry.sandbox.orphans import end_orphans
-        from openry.sandbox.watch import watch
 
         known = {one.pid for one in self.processes if one.exit_code is None}
-        known.add(watch(alone=self._alone).pid)
+        known.update(keeper.pid for keeper, _ in self._watched)
         mark = f"TMPDIR={self._mark}\0".encode()
         return bool(end_orphans(known, mark, alone=self._alone, grace_s=grace_s))
 
@@ -155,8 +151,6 @@ class Tree:
             helper.close()
         while self.groups:
             self.groups.pop().remove()
-        if self._watched:
-            from openry.sandbox.watch import watch
-
-            for group in self._watched:
-                watch(alone=self._alone).end(group, self._mark)
+        while self._watched:
+            keeper, line = self._watched.pop()
+            keeper.end(line)

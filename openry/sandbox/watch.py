@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import _thread
 import os
+from itertools import count
 
 from openry.sandbox.launcher import Launch
 from openry.sandbox.process import Process, start
 
-#: Reads `! MARK` before something is started, `+ GROUP` or `. MARK` once it was or could not be,
-#: and `- GROUP MARK` when it is over. At the end of its input it kills every group that is still
-#: there and every process whose environment holds one of the marks, until a look finds none. Where
-#: something was being started it looks for two seconds: what has not got its environment yet is
-#: not seen.
+#: Waits for the end of its input, which is ours, and then reads a table (its descriptor 1): the
+#: group of each command that is not over, 0 for one that was about to be started, and its mark.
+#: It kills those groups and every process whose environment holds one of the marks, until a look
+#: finds none. Where something was being started it looks for two seconds: what has not got its
+#: environment yet is not seen.
 _SCRIPT = """
-groups=' ' marks=' ' begun=0
-forget() { [ -z "$1" ] || marks="${marks%% "$1" *} ${marks#* "$1" }"; }
-while read -r sign what mark; do
-    case $sign in
-        '!') marks="$marks$what " begun=$((begun + 1)) ;;
-        +) groups="$groups$what " begun=$((begun - 1)) ;;
-        .) forget "$what"; begun=$((begun - 1)) ;;
-        -) groups="${groups%% $what *} ${groups#* $what }"; forget "$mark" ;;
+read -r nothing
+groups= marks= begun=0 line='
+'
+while read -r group mark; do
+    case $group in
+        '') continue ;;
+        0) begun=1 ;;
+        *) groups="$groups $group" ;;
     esac
-done
+    [ -z "$mark" ] || marks="$marks$mark$line"
+done <&1
 for group in $groups; do kill -KILL -- "-$group" 2>/dev/null; done
-[ "$groups$begun" = ' 0' ] && exit
-looks=1 tries=100
+[ "$groups$begun" = 0 ] && exit
+IFS=$line looks=1 tries=100
 [ $begun = 0 ] || looks=10
 while [ $looks -gt 0 ] && [ $tries -gt 0 ]; do
     looks=$((looks - 1)) tries=$((tries - 1)) found=
@@ -39,47 +41,70 @@ while [ $looks -gt 0 ] && [ $tries -gt 0 ]; do
     [ "$found$begun" = 0 ] || sleep 0.2
 done
 """
+#: One line of the table, which is written whole or not at all: it never crosses a page of memory.
+_LINE = 4096
 
 
 class Watch:
-    """The shell that watches over this process, and over what it is told of."""
+    """The shell that watches over this process, and over what it is told of.
+
+    It sleeps until we end: what we tell it stands in memory that we share, and does not wake it.
+    """
 
     def __init__(self, *, alone: bool) -> None:
-        read, self._write = os.pipe()
+        read, self._end = os.pipe()
         nothing = os.open(os.devnull, os.O_WRONLY)
+        self._table = _memory()
+        self._free: list[int] = []
+        self._lines = count()
         launch = Launch(("/bin/sh", "-c", _SCRIPT), "/")
         env = {"PATH": os.defpath}
-        self._process: Process = start(launch, env, std=(read, nothing, nothing), alone=alone)
+        std = (read, self._table, nothing)
+        self._process: Process = start(launch, env, std=std, alone=alone)
         self.pid = self._process.pid
         self._owner = os.getpid()
         os.close(read)
         os.close(nothing)
 
-    def expect(self, mark: str) -> None:
-        """Something is about to be started; whoever has `mark` for a TMPDIR dies with us."""
-        self._say(f"! {mark}\n")
+    def expect(self, mark: str) -> int:
+        """Something is about to be started; whoever has `mark` for a TMPDIR dies with us.
 
-    def begin(self, group: int) -> None:
+        Returns the number by which we speak of it.
+        """
+        try:
+            line = self._free.pop()
+        except IndexError:
+            line = next(self._lines)
+        self._write(line, f"0 {mark}")
+        return line
+
+    def begin(self, line: int, group: int, mark: str) -> None:
         """It was: from now on `group` dies with us as well."""
-        self._say(f"+ {group}\n")
+        self._write(line, f"{group} {mark}")
 
-    def forsake(self, mark: str) -> None:
-        """It could not be started."""
-        self._say(f". {mark}\n")
-
-    def end(self, group: int, mark: str) -> None:
-        """`group` is over."""
-        self._say(f"- {group} {mark}\n")
+    def end(self, line: int) -> None:
+        """It is over, or could not be started."""
+        self._write(line, "")
+        self._free.append(line)
 
     @property
     def works(self) -> bool:
         return self._owner == os.getpid() and not self._process.has_ended()
 
-    def _say(self, line: str) -> None:
-        try:
-            os.write(self._write, line.encode())
-        except BrokenPipeError:  # it was killed: there is nobody to tell, and `works` says so
-            return
+    def _write(self, line: int, text: str) -> None:
+        data = os.fsencode(text)[: _LINE - 1].ljust(_LINE - 1) + b"\n"
+        os.pwrite(self._table, data, line * _LINE)
+
+
+def _memory() -> int:
+    """A descriptor of a file without a name."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("openry")
+    import tempfile
+
+    fd, path = tempfile.mkstemp()
+    os.unlink(path)
+    return fd
 
 
 _watch: Watch | None = None

@@ -144,7 +144,7 @@ KILLED_AT_ONCE = """
 import os, sys
 from openry.cli import main
 from openry.sandbox.watch import Watch
-Watch.begin = lambda self, group: os.kill(os.getpid(), 9)
+Watch.begin = lambda self, *about: os.kill(os.getpid(), 9)
 main(["-c", sys.argv[1]])
 """
 
@@ -157,6 +157,55 @@ def test_a_hand_that_is_killed_as_it_starts_its_command_leaves_nothing(openry: O
     done = subprocess.run(argv, cwd=openry.cwd, env=openry.env)
 
     assert done.returncode == -signal.SIGKILL
+    assert gone_within(nap, 60)
+
+
+def test_a_killed_hand_is_followed_by_its_commands_wherever_their_files_are(openry: OpenRY):
+    """The folder for temporary files may have a space in its name."""
+    base = openry.cwd / "not here"
+    base.mkdir()
+    nap = f"sleep 7622.{os.getpid()}"
+    argv = [sys.executable, "-c", KILLED_AT_ONCE, f"(setsid {nap} &) ; {nap} & {nap}"]
+
+    subprocess.run(argv, cwd=openry.cwd, env={**openry.env, "TMPDIR": str(base)})
+
+    assert gone_within(nap, 60)
+
+
+#: Two calls at once that are killed in the middle, after others which are over. Says whether the
+#: watch still holds a line for each that runs, and for no other.
+KILLED_AMONG_OTHERS = """
+import os, sys, threading, time
+from openry.config import load_config
+from openry.forwarder import Hand
+from openry.ledger.fast import FastLedger
+from openry.models import Command, RunContext
+from openry.sandbox.watch import watch
+
+config = load_config(sys.argv[1], env={})
+hand = Hand(FastLedger(config.ledger), RunContext(workspace=os.getcwd()), config)
+for _ in range(5):
+    hand.forward(Command("true"))
+for name in ("one", "two"):
+    line = f"touch {name}; (setsid {sys.argv[2]} &); {sys.argv[2]}"
+    threading.Thread(target=hand.forward, args=(Command(line),), daemon=True).start()
+while not (os.path.exists("one") and os.path.exists("two")):
+    time.sleep(0.01)
+table = os.pread(watch(alone=False)._table, 100_000, 0)
+print([len(line.split()) for line in table.decode().splitlines()], flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_what_runs_dies_with_the_hand_and_what_is_over_is_forgotten(openry: OpenRY):
+    """A line of two words, group and folder, for each command that runs; lines are used again."""
+    nap = f"sleep 7623.{os.getpid()}"
+    openry("-c", "true")
+    argv = [sys.executable, "-c", KILLED_AMONG_OTHERS, str(openry.home), nap]
+
+    done = subprocess.run(argv, cwd=openry.cwd, env=openry.env, capture_output=True)
+
+    assert done.stdout.decode() == "[2, 2]\n", done.stderr.decode()
     assert gone_within(nap, 60)
 
 
