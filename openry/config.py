@@ -81,6 +81,7 @@ class Config:
     retention_spills_bytes: int = 0
     retention_snapshots_bytes: int = 0
     session_idle_minutes: float = 60.0
+    context_summary_model: str = ""
     loop_same: int = 3
     loop_cycle_length: int = 4
     loop_cycle_repeats: int = 3
@@ -215,6 +216,7 @@ SETTINGS: tuple[tuple[str, str, str, Callable[[Any], Any]], ...] = (
     ("retention_spills_bytes", "retention.spills", "", _size),
     ("retention_snapshots_bytes", "retention.snapshots", "", _size),
     ("session_idle_minutes", "session.idle_minutes", "", _seconds),
+    ("context_summary_model", "context.summary_model", "", _text),
     ("loop_same", "loops.same", "", _count),
     ("loop_cycle_length", "loops.cycle_length", "", _count),
     ("loop_cycle_repeats", "loops.cycle_repeats", "", _count),

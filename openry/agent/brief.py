@@ -77,26 +77,25 @@ def _in_order(lines: Sequence[str], places: Sequence[int]) -> Iterator[str]:
         yield "…"
 
 
-def summary(turns: Sequence[Message], chars: int, words: tuple[str, ...] = ()) -> str:
+def digest(turns: Sequence[Message], chars: int, words: tuple[str, ...] = ()) -> str:
     """One message in the place of many: what was done last, and the telling lines of all.
 
     A line that is unlike all others of all turns is telling; what is marked to be kept is always
     in it. At most about `chars` characters, half of them for what was done.
     """
     lines: list[tuple[int, str]] = []
-    deeds: list[tuple[int, str]] = []
+    done: list[tuple[int, str]] = []
     for place, message in enumerate(turns):
         if message.role == "assistant":
-            deeds += [(place, f"- {_one_line(each)}") for each in _deeds(message)]
-            kept = (line.strip() for line in message.text.splitlines() if _KEPT.match(line))
-            lines += [(place, line) for line in kept]
+            done += [(place, f"- {_one_line(each)}") for each in deeds(message)]
+            lines += [(place, line) for line in kept([message])]
         else:
             head, text = _parts(message.text)
             said = [line.strip() for line in text.splitlines() if line.strip()]
             lines += [(place, f"  {head}{line}") for line in said]
     weights = _weights([line for _, line in lines], words)
     chosen = _fitting(lines, weights, chars // 2)
-    chosen += _fitting(deeds, [float(place) for place, _ in deeds], chars - chars // 2)
+    chosen += _fitting(done, [float(place) for place, _ in done], chars - chars // 2)
     shown = (line if _is_kept(line) else _cut(line) for _, line in sorted(chosen, key=_place))
     return "\n".join(["[openry] what was done before, in short:", *shown])
 
@@ -126,12 +125,20 @@ def _cut(line: str) -> str:
     return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} …"
 
 
-def _deeds(message: Message) -> list[str]:
+def kept(turns: Sequence[Message]) -> list[str]:
+    """The lines of these turns that are marked to be kept, each once."""
+    lines = (line.strip() for turn in turns for line in _parts(turn.text)[1].splitlines())
+    return list(dict.fromkeys(line for line in lines if _is_kept(line)))
+
+
+def deeds(message: Message) -> list[str]:
+    """The actions of a turn as they were asked for."""
     if message.tool_calls:
         return [str(call.arguments) for call in message.tool_calls]
     try:
         said = json.loads(message.text)
-        return [str(said.get("command") or message.text)]
+        some = said.get("actions") or [said]
+        return [str(one.get("command") or json.dumps(one)) for one in some]
     except (ValueError, AttributeError):
         return [message.text]
 

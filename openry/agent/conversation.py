@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from openry.agent.brief import brief, summary
+from openry.agent import summary
+from openry.agent.brief import brief, digest
 from openry.agent.prompt import Redact
-from openry.llm import ChatReply, ChatRequest, Message, Model, estimate_tokens, user
+from openry.errors import BudgetError, ModelError
+from openry.llm import ChatReply, ChatRequest, Message, Model, Purpose, estimate_tokens, user
 
 #: Part of the model's window that turns may fill before the oldest answers are folded.
 _FULL = 0.7
@@ -29,9 +32,9 @@ class Spent:
     completion_tokens: int = 0
     cost_usd: float = 0.0
 
-    def plus(self, reply: ChatReply) -> Spent:
+    def plus(self, reply: ChatReply, turns: int = 1) -> Spent:
         return Spent(
-            self.turns + 1,
+            self.turns + turns,
             self.prompt_tokens + reply.prompt_tokens,
             self.completion_tokens + reply.completion_tokens,
             self.cost_usd + (reply.cost_usd or 0.0),
@@ -45,12 +48,27 @@ class Conversation:
 
     Args:
         words: Of the task: lines that have one are more telling than others.
+        summarizer: Tells what older turns came to, where there is no room for them; once it fails
+            they are folded, as without it.
+        purpose: Of the summarizer's calls.
     """
 
-    def __init__(self, model: Model, redact: Redact, words: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        model: Model,
+        redact: Redact,
+        words: tuple[str, ...] = (),
+        *,
+        summarizer: Model | None = None,
+        purpose: Purpose = Purpose(),  # noqa: B008  # a frozen value
+    ) -> None:
         self.spent = Spent()
         self.messages: list[Message] = []
         self._model = model
+        self._summarizer = summarizer
+        self._purpose = purpose
+        self._summarized: tuple[Message, ...] = ()  #: in the place of `messages[2:_newest]`
+        self._newest = 2
         self._redact = redact
         self._words = words
 
@@ -60,10 +78,44 @@ class Conversation:
     def ask(self, question: ChatRequest) -> ChatReply:
         """The model's answer to everything said so far, shaped as `question` wants it."""
         budget = int(self._model.context_tokens * _FULL) - question.max_tokens - _MARGIN_TOKENS
-        sent = fold(self.messages, budget, self._words)
+        if self._summarizer is not None and _size(self._turns()) > budget:
+            self._summarize(self._summarizer, budget)
+        sent = fold(self._turns(), budget, self._words)
         reply = self._model.complete(replace(question, messages=tuple(sent)))
         self.spent = self.spent.plus(reply)
         return reply
+
+    def _turns(self) -> list[Message]:
+        return [*self.messages[:2], *self._summarized, *self.messages[self._newest :]]
+
+    def _summarize(self, summarizer: Model, budget_tokens: int) -> None:
+        """Put what `summarizer` tells of older turns in their place; it is asked no more once it
+        fails.
+        """
+        turns = self._turns()
+        border = _border(turns)
+        old, newest = turns[2:border], turns[border:]
+        if len(old) <= len(self._summarized):
+            return
+        room = budget_tokens - _size(turns[:2]) - _size(newest)
+        told = None
+        asked = summary.question(
+            old,
+            summarizer,
+            task=turns[1].text,
+            room_tokens=room,
+            words=self._words,
+            purpose=self._purpose,
+        )
+        if asked is not None:
+            with suppress(ModelError, BudgetError):
+                reply = summarizer.complete(asked)
+                self.spent = self.spent.plus(reply, turns=0)
+                told = summary.told(reply, old, room, self._redact)
+        if told is None:
+            self._summarizer = None
+        else:
+            self._summarized, self._newest = (told,), len(self.messages) - len(newest)
 
 
 def fold(messages: list[Message], budget_tokens: int, words: tuple[str, ...] = ()) -> list[Message]:
@@ -73,7 +125,7 @@ def fold(messages: list[Message], budget_tokens: int, words: tuple[str, ...] = (
     answers are too many, all older turns become one message that says what was done.
     """
     folded = list(messages)
-    total = sum(map(_tokens, folded))
+    total = _size(folded)
     border = _border(folded)
     for chars in _CHARS:
         for place in range(2, border):
@@ -86,8 +138,8 @@ def fold(messages: list[Message], budget_tokens: int, words: tuple[str, ...] = (
     if total <= budget_tokens or border <= 2:
         return folded
     head, old_turns, newest = messages[:2], messages[2:border], messages[border:]
-    room = budget_tokens - sum(map(_tokens, (*head, *newest)))
-    return [*head, user(summary(old_turns, max(0, room) * _CHARS_A_TOKEN, words)), *newest]
+    room = budget_tokens - _size(head) - _size(newest)
+    return [*head, user(digest(old_turns, max(0, room) * _CHARS_A_TOKEN, words)), *newest]
 
 
 def _border(messages: list[Message]) -> int:
@@ -96,6 +148,10 @@ def _border(messages: list[Message]) -> int:
     while 2 < border < len(messages) and messages[border].role == "tool":
         border -= 1
     return border
+
+
+def _size(messages: list[Message]) -> int:
+    return sum(map(_tokens, messages))
 
 
 def _tokens(message: Message) -> int:

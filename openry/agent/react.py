@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -71,6 +72,7 @@ def run_agent(
     should_stop: Callable[[], bool] = lambda: False,
     now: Monotonic = monotonic,
     together: AbstractContextManager[object] = _ALONE,
+    summarizer: Model | None = None,
 ) -> AgentOutcome:
     """Let `model` work on `task` until it reports a final status or a cap is reached.
 
@@ -79,11 +81,19 @@ def run_agent(
 
     Args:
         together: Entered while several actions may be under way.
+        summarizer: Tells what older turns came to, where the window has no room for them.
 
     Raises:
         NotFoundError: The step offers a capability that the registry does not have.
     """
-    agent = _Agent(task, model, hand, Offer(task, registry), purpose, redact, together)
+    talk = Conversation(
+        model,
+        redact,
+        task_words(task.text),
+        summarizer=summarizer,
+        purpose=replace(purpose, purpose="summary"),
+    )
+    agent = _Agent(task, model, hand, Offer(task, registry), purpose, talk, together)
     return agent.work(should_stop, now)
 
 
@@ -95,7 +105,7 @@ class _Agent:
         hand: Hand,
         offer: Offer,
         purpose: Purpose,
-        redact: prompt.Redact,
+        talk: Conversation,
         together: AbstractContextManager[object],
     ) -> None:
         self.task = task
@@ -104,7 +114,7 @@ class _Agent:
         self.offer = offer
         self.purpose = purpose
         self.tool_calling = model.tool_calling
-        self.talk = Conversation(model, redact, task_words(task.text))
+        self.talk = talk
         self.acted = 0
         self.overflowed = False  #: an answer was too large, so that may be reported
         self.braked = 0

@@ -129,8 +129,12 @@ class Steps:
             outcome = perform_outside(self.room, job, adapter, agent, task, hand)
             return _agent_end(outcome, stopped=job.stop.is_set())
         model: Model = self.room.model(_model_of(agent, step, job.run.attempt, self.room))
+        told_by = self.room.config.context_summary_model
+        summarizer = self.room.model(told_by) if told_by else None
         if agent.max_cost_usd is not None:
-            model = Budgeted(model, Budget(usd=agent.max_cost_usd))
+            budget = Budget(usd=agent.max_cost_usd)
+            model = Budgeted(model, budget)
+            summarizer = summarizer and Budgeted(summarizer, budget)
         outcome = run_agent(
             self._task(job, step, scope, agent),
             Stoppable(model, job.stop.is_set),
@@ -145,6 +149,7 @@ class Steps:
             redact=hand.redactor.text,
             should_stop=job.stop.is_set,
             together=together,
+            summarizer=summarizer and Stoppable(summarizer, job.stop.is_set),
         )
         return _agent_end(outcome, stopped=job.stop.is_set())
 

@@ -6,19 +6,23 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from hypothesis import event, given, settings
+from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
 from openry.agent.touches import of_line, waits
 
 NAMES = st.sampled_from(["a", "b", "c", "d/a", "d/b", "e", "e/a", "f/g/a"])
 FOLDERS = st.sampled_from(["d", "e", "f", "f/g", "."])
+#: What a folder copied into itself comes to hangs on how the file system lists it.
+COPIES = st.tuples(FOLDERS, NAMES).filter(
+    lambda names: names[0] != "." and not f"{names[1]}/".startswith(f"{names[0]}/")
+)
 LINES = st.one_of(
     st.builds("sort {} > {}".format, NAMES, NAMES),
     st.builds("cat {} {}".format, NAMES, NAMES),
     st.builds("echo {} >> {}".format, NAMES, NAMES),
     st.builds("mv {} {}".format, NAMES, NAMES),
-    st.builds("cp -r {} {}".format, FOLDERS, NAMES),
+    COPIES.map("cp -r {0[0]} {0[1]}".format),
     st.builds("cp {} {}".format, NAMES, NAMES),
     st.builds("mkdir -p {}".format, FOLDERS),
     st.builds("rmdir {}".format, FOLDERS),
@@ -81,5 +85,6 @@ def test_any_order_that_is_allowed_comes_to_the_same(lines, links, data):
             place = data.draw(st.sampled_from(ready[::-1]))
             found[place] = run(lines[place], mixed)
 
+        note(f"{lines} in the order {list(found)}, waits {before}")
         assert found == wanted
         assert tree(mixed) == tree(serial)
