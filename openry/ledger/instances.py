@@ -216,7 +216,10 @@ def find_instance(connection: Connection, prefix: str) -> str:
         return prefix if prefix in found else found[0]
     if found:
         raise NotFoundError(f"`{prefix}` could be {', '.join(found)}; give more of the id")
-    raise NotFoundError(f"there is no instance `{prefix}` (`openry-orchestrator list` shows all)")
+    raise NotFoundError(
+        f"there is no instance `{prefix}`: it never was, or it was pruned"
+        " (`openry-orchestrator list` shows all)"
+    )
 
 
 def request_cancel(connection: Connection, at: str, instance_id: str, actor: str) -> bool:

@@ -20,14 +20,11 @@ _REPLAYS = (
 )
 _NEWEST = (
     select(_i.instance_id)
-    .where(
-        _i.workflow == bindparam("workflow"),
-        _i.state == InstanceState.COMPLETED.value,
-        _i.parent_instance_id.is_(None),
-    )
+    .where(_i.workflow == bindparam("workflow"), _i.parent_instance_id.is_(None))
     .order_by(_i.created_at.desc(), _i.instance_id.desc())
     .limit(1)
 )
+_NEWEST_COMPLETED = _NEWEST.where(_i.state == InstanceState.COMPLETED.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,4 +46,9 @@ def links_of(connection: Connection, instance_id: str) -> Links:
 
 def newest_completed(connection: Connection, workflow: str) -> str:
     """The newest instance of a workflow that ended well; empty when none did."""
+    return connection.execute(_NEWEST_COMPLETED, {"workflow": workflow}).scalar() or ""
+
+
+def newest_of(connection: Connection, workflow: str) -> str:
+    """The newest instance of a workflow, however it stands; empty when there is none."""
     return connection.execute(_NEWEST, {"workflow": workflow}).scalar() or ""

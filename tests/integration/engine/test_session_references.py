@@ -11,6 +11,8 @@ from openry.ledger.change import change
 from openry.ledger.journal import later, ledger_now
 from openry.ledger.prune import forget
 from openry.ledger.schema import schedules
+from openry.orchestrator.loader import load
+from openry.session.lifecycle import mark_exported
 
 COUNT = r"""
 name: count
@@ -78,8 +80,9 @@ def test_it_is_looked_up_once(bench):
 @pytest.mark.parametrize(
     ("ref", "said"),
     [
-        ("count/nothing", r".* has no step `nothing` that is done \(it has `look`, `fails`\)"),
-        ("nobody/look", "there is no instance `nobody`"),
+        ("count/nothing", r"session `\w+` has no step `nothing` \(it has `look`, `fails`\)"),
+        ("count/loook", r"session `\w+` has no step `loook` \(did you mean `look`\?\)"),
+        ("nobody/look", "there is no instance `nobody`: it never was, or it was pruned"),
         ("look", "must be SESSION/STEP, got `look`"),
         ("count/look/n", "must be SESSION/STEP"),
         ("", "must be SESSION/STEP"),
@@ -91,6 +94,88 @@ def test_what_is_not_there_is_said_before_anything_begins(bench, ref, said):
     with pytest.raises(UsageError, match=f"input `counted`:? {said}"):
         bench.submit(USE, inputs={"counted": ref})
     assert len(bench.engine.instances()) == 1
+
+
+def refused(bench, ref):
+    """What is said of a reference that has no result."""
+    with pytest.raises(UsageError) as error:
+        bench.submit(USE, inputs={"counted": ref})
+    return str(error.value)
+
+
+def test_a_step_that_failed_or_was_not_reached_is_said_to_be_so(bench):
+    """With its reason and how the session stands."""
+    bad = bench.run(COUNT.replace("kind: shell\n    command: |", "kind: shell\n    command: |\n"
+                                  "      exit 7"))  # fmt: skip
+    assert bad.state == "failed"
+    session = bad.instance_id
+    assert refused(bench, f"{session}/look") == (
+        f"input `counted`: step `look` of session `{session}` failed (exit 7), so it has no result:"
+        " the session ended (failed)"
+    )
+    assert refused(bench, f"{session}/fails") == (
+        f"input `counted`: step `fails` of session `{session}` was never reached, so it has no"
+        " result: the session ended (failed)"
+    )
+    assert refused(bench, "count/look") == (
+        f"input `counted`: no session of workflow `count` has ended well: the newest, `{session}`,"
+        " ended (failed)"
+    )
+
+
+def test_a_step_that_is_still_to_come_is_said_to_be_so(bench):
+    """Queued, asking a person, exported: with where it goes on."""
+    asking = COUNT.replace("{id: fails, kind: shell, command: 'exit {{ inputs.code }}'}",
+                           "{id: ask, kind: approval, prompt: go on}")  # fmt: skip
+    waiting = bench.submit(asking)
+    assert refused(bench, f"{waiting}/look") == (
+        f"input `counted`: step `look` of session `{waiting}` was not reached yet, so it has no"
+        " result: the session is initialised"
+    )
+    bench.engine.run(waiting)
+    assert refused(bench, f"{waiting}/ask").startswith(
+        f"input `counted`: step `ask` of session `{waiting}` waits for a person"
+    )
+    assert refused(bench, "count/look").endswith(f"the newest, `{waiting}`, is suspended")
+
+    with bench.engine.room.write() as connection:
+        mark_exported(connection, ledger_now(connection), (waiting,), "half.tar")
+
+    assert refused(bench, f"{waiting}/ask").endswith(
+        "so it has no result here: the session was exported to half.tar and goes on there"
+    )
+    made = bench.run(USE, inputs={"counted": f"{waiting}/look"})
+    assert made.ok and bench.read("said") == "3 o'hara; ls\n"
+
+
+def test_what_was_pruned_is_not_there(bench):
+    """One sentence, whichever way it is named."""
+    other = bench.run(COUNT).instance_id
+    with bench.engine.room.write() as connection:
+        forget(connection, [other])
+
+    for ref in (f"{other}/look", "count/look"):
+        assert "it never was, or it was pruned" in refused(bench, ref)
+
+
+def test_a_composition_hands_it_on(bench, tmp_path):
+    """To its big steps, as it was at the start; what a big step names by itself is refused."""
+    (tmp_path / "use.yaml").write_text(USE)
+    other = bench.run(COUNT).instance_id
+    given, about = {"found": f"{other}/look"}, {"workspace": bench.workspace}
+
+    def all_of(counted):
+        (tmp_path / "all.yaml").write_text(
+            "name: all\ninputs: {found: {type: ref}}\n"
+            f"big_steps: [{{ref: use, inputs: {{counted: '{counted}'}}}}]\n"
+        )
+        return load(tmp_path / "all.yaml")
+
+    made = bench.engine.submit(all_of("{{ inputs.found }}"), inputs=given, **about)
+    assert bench.engine.run(made).ok
+    assert bench.read("said") == "3 o'hara; ls\n"
+    with pytest.raises(UsageError, match="big step `use`: input `counted` is looked up when"):
+        bench.engine.submit(all_of("count/look"), inputs=given, **about)
 
 
 def test_a_schedule_looks_each_time(bench, tmp_path):
