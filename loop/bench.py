@@ -32,7 +32,7 @@ from loop.apply import dump
 from loop.bench_tables import MEASURE, Mark, Outcome, Score, row
 from loop.freehand import Tries, cpu_s
 from loop.kit import Kit
-from loop.order import Order
+from loop.order import Order, kind_of
 from loop.suites.making import Wanted
 from loop.values import RuleData
 from loop.variant import USUAL, Variant
@@ -152,7 +152,7 @@ def mending_suite(seeds: int = 1) -> tuple[Case, ...]:
 
 def _cases(suite: str, seeds: int) -> tuple[Case, ...]:
     own = {OWN: own_suite, MENDING: mending_suite}
-    if suite in own and not Path(suite).exists():
+    if suite in own and not kind_of(suite):
         return own[suite](seeds)
     return read_suite(Path(suite))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.models import CommandInfo
 
 from openry import __version__
@@ -22,14 +23,48 @@ from openry.errors import OpenRYError, UsageError
 _NAME = "openry-loop"
 #: How long a wish to stop may go unnoticed, in seconds.
 _PATIENCE_S = 1.0
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A Ctrl-C is one sentence; typer itself would end without a word."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        print(f"{_NAME}: interrupted", file=sys.stderr)
+        raise typer.Exit(130) from error
+
+
+class _Group(TyperGroup):
+    """Our commands; a Ctrl-C is said wherever it comes, also while words are read or code loads."""
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        with _interruptible():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _interruptible():
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
     name=_NAME,
+    cls=_Group,
     help="Say a task in plain language; get its results and a stable workflow.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _given(ctx: typer.Context, param: typer.CallbackParam, value: str) -> str:
+    """What an option says; an empty word is no value, and not the default either."""
+    if _is_typed(ctx, str(param.name)) and not value.strip():
+        raise typer.BadParameter("it is empty: leave the option out, or give a value")
+    return value
+
+
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line, the outcome last.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show the outcome only.")]
 
@@ -38,15 +73,18 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show the outcome onl
 def new(
     task: Annotated[str, typer.Argument(metavar="TASK", help="What is to be done, in a sentence.")],
     dir_: Annotated[Path, typer.Option("--dir", help="The folder to work on.")] = Path(),
-    model: Annotated[str, typer.Option(help="Model of agent steps.")] = "",
+    model: Annotated[str, typer.Option(help="Model of agent steps.", callback=_given)] = "",
     planner: Annotated[
-        str, typer.Option(help="Model that drafts and mends; `a,b` asks b where a did not help.")
+        str,
+        typer.Option(
+            help="Model that drafts and mends; `a,b` asks b where a did not help.", callback=_given
+        ),
     ] = "",
     rounds: Annotated[int, typer.Option(help="At most so many rounds of mending.")] = 8,
     budget_usd: Annotated[float | None, typer.Option(help="At most so much money.")] = None,
     budget_tokens: Annotated[int | None, typer.Option(help="At most so many tokens.")] = None,
     max_minutes: Annotated[float | None, typer.Option(help="At most so much time.")] = None,
-    name: Annotated[str, typer.Option(help="Name of the saved workflow.")] = "",
+    name: Annotated[str, typer.Option(help="Name of the saved workflow.", callback=_given)] = "",
     accept: Annotated[
         list[str] | None,
         typer.Option(help="What must hold: a file of rules, or `file_exists path=out.txt`."),
@@ -181,7 +219,7 @@ def review(
         Path | None,
         typer.Option("--decisions", help="Decide by this JSON file, as the page saves."),
     ] = None,
-    reviewer: Annotated[str, typer.Option("--as", help="Who decides.")] = "",
+    reviewer: Annotated[str, typer.Option("--as", help="Who decides.", callback=_given)] = "",
     as_json: Json = False,
 ) -> None:
     """Look at a session's edits one by one: accept, reject, edit or skip; then certify again."""
@@ -228,9 +266,14 @@ def review(
 def export(
     session_id: Annotated[str, typer.Argument(metavar="ID")],
     pr: Annotated[Path, typer.Option("--pr", help="A Git repository that gets a branch.")],
-    branch: Annotated[str, typer.Option(help="The branch; `openry/NAME` if not given.")] = "",
+    branch: Annotated[
+        str, typer.Option(help="The branch; `openry/NAME` if not given.", callback=_given)
+    ] = "",
     path: Annotated[
-        str, typer.Option(help="The file in the repository; `workflows/NAME.yaml` if not given.")
+        str,
+        typer.Option(
+            help="The file in the repository; `workflows/NAME.yaml` if not given.", callback=_given
+        ),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -273,8 +316,12 @@ app.add_typer(templates_app, name="templates")
 @templates_app.command("add")
 def templates_add(
     source: Annotated[str, typer.Argument(metavar="SESSION|FILE")],
-    task: Annotated[str, typer.Option(help="The sentence, where it is not the session's.")] = "",
-    name: Annotated[str, typer.Option(help="Its name; else the first words of the task.")] = "",
+    task: Annotated[
+        str, typer.Option(help="The sentence, where it is not the session's.", callback=_given)
+    ] = "",
+    name: Annotated[
+        str, typer.Option(help="Its name; else the first words of the task.", callback=_given)
+    ] = "",
 ) -> None:
     """Keep a solved session, or a workflow file with its task, as a template."""
     from loop import start
@@ -337,8 +384,18 @@ def models(as_json: Json = False) -> None:
         _table(rows, ("role", "model", "origin", "usable", "note"))
 
 
+#: What each kind of benchmark takes beside `--json` and `--quiet`, and how it is called.
+_BENCHES = {
+    "gates": ("`--gates`", {"gates"}),
+    "planners": ("`--planners`", {"planners", "sessions", "html"}),
+    "bash": ("a suite that is a folder", {"suite", "recorded", "turns", "limit", "html"}),
+    "tasks": ("a suite of tasks", {"suite", "seeds", "arm", "limit", "html"}),
+}
+
+
 @app.command()
 def bench(
+    ctx: typer.Context,
     suite: Annotated[
         str,
         typer.Option(
@@ -353,7 +410,7 @@ def bench(
         list[str] | None,
         typer.Option(help="full, draft, single_shot, best_of_12 … or all; may be repeated."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first N tasks.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N tasks.")] = None,
     gates: Annotated[
         bool, typer.Option("--gates", help="Try the gates: chance, cheating and injected edits.")
     ] = False,
@@ -378,31 +435,55 @@ def bench(
     """Run a suite of tasks whose right results are hidden from the loop; print the figures."""
     from loop import bench as suite_runner
     from loop import start
+    from loop.order import kind_of
 
     tell = None if as_json or quiet else _say
-    if planners:
-        with _sentences(as_json=as_json):
+    with _sentences(as_json=as_json):
+        folder = kind_of(suite) == "folder"
+        kind = "gates" if gates else "planners" if planners else "bash" if folder else "tasks"
+        _fits(kind, _typed(ctx))
+        if html is not None:
+            start.refuse_if_no_page(html)
+        if kind == "planners":
             _planners(sessions, html, tell, as_json=as_json)
-        return
-    with _sentences(as_json=as_json), start.kit(scratch=True) as kit:
-        if gates:
-            raise typer.Exit(_self_test(kit, as_json=as_json))
-        outcome: Any
-        if Path(suite).is_dir():
-            from loop import bench_nl2bash
+            return
+        with start.kit(scratch=True) as kit:
+            if kind == "gates":
+                raise typer.Exit(_self_test(kit, as_json=as_json))
+            outcome: Any
+            if kind == "bash":
+                from loop import bench_nl2bash
 
-            outcome = bench_nl2bash.run(
-                kit, Path(suite), recorded, limit=limit, turns=turns, tell=tell
-            )
-        else:
-            arms = tuple(arm or ["full"])
-            outcome = suite_runner.run(kit, suite, arms, limit=limit, seeds=seeds, tell=tell)
+                outcome = bench_nl2bash.run(
+                    kit, Path(suite), recorded, limit=limit, turns=turns, tell=tell
+                )
+            else:
+                arms = tuple(arm or ["full"])
+                outcome = suite_runner.run(kit, suite, arms, limit=limit, seeds=seeds, tell=tell)
         if html is not None:
             start.write_page(outcome.to_html(), html)
         if as_json:
             print(json.dumps(outcome.to_json(), ensure_ascii=False))
         else:
             print(outcome.to_text())
+
+
+def _typed(ctx: typer.Context) -> set[str]:
+    """The parameters that were typed."""
+    return {name for name in ctx.params if _is_typed(ctx, name)}
+
+
+def _is_typed(ctx: typer.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _fits(kind: str, typed: set[str]) -> None:
+    """Raises UsageError where something that was typed would not be looked at."""
+    called, takes = _BENCHES[kind]
+    strange = sorted(typed - takes - {"as_json", "quiet"})
+    if strange:
+        raise UsageError(f"`--{strange[0]}` has no part in {called}: leave one of them out")
 
 
 def _planners(sessions: int, html: Path | None, tell: Any, *, as_json: bool) -> None:
@@ -535,9 +616,11 @@ def _sentences(*, as_json: bool = False) -> Iterator[None]:
         else:
             print(f"openry-loop: {error}", file=sys.stderr)
         raise typer.Exit(2) from error
-    except KeyboardInterrupt as error:
-        print("openry-loop: interrupted", file=sys.stderr)
-        raise typer.Exit(130) from error
+    except KeyboardInterrupt:
+        if as_json:
+            stopped = {"outcome": "interrupted", "stop": "interrupted", "schema_version": 1}
+            print(json.dumps(stopped), flush=True)
+        raise
     except BrokenPipeError as error:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # nobody reads on: say nothing more
         raise typer.Exit(1) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -35,6 +36,8 @@ OpenModel = Callable[..., Model]
 MAX_FILES, MAX_BYTES = 20_000, 2 * 1024**3
 #: Folders of OPENRY_HOME that a session writes to.
 _WRITTEN = ("loops", "snapshots", "workflows")
+#: Its owner may write to a folder; copies of it keep its rights, also those of root.
+_OWNER = stat.S_IWUSR
 
 
 class Kit:
@@ -167,7 +170,12 @@ def refuse_if_closed(home: Path) -> None:
 
 
 def refuse_if_unfit(folder: Path, home: Path) -> None:
-    """Raises UsageError when `folder` is too large for a task, or holds what is ours."""
+    """Raises UsageError when `folder` is too large for a task, is closed, or holds what is ours."""
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK) or not folder.stat().st_mode & _OWNER:
+        raise UsageError(
+            f"`{folder}` cannot be read and written, and results are put into it:"
+            f" change its rights (`chmod u+rwx {folder}`), or work on a copy of it"
+        )
     inside = home.resolve()
     if inside.is_relative_to(folder.resolve()) and ".openry" not in inside.parts:
         raise UsageError(

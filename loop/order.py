@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import stat
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from loop.values import RuleData
 from openry.errors import BadFileError, UsageError
@@ -86,8 +87,8 @@ def checked(order: Order) -> Order:
             " put the details into a file of the folder"
         )
     folder = Path(order.directory)
-    if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "does not exist"
+    if kind_of(folder) != "folder":
+        what = "is not a folder" if kind_of(folder) else "does not exist"
         raise UsageError(f"`{folder}` {what}: give the folder of the task with `--dir`")
     if not order.task.isprintable() and not _printable(order.task):
         raise UsageError("the task holds control characters: type it as plain text")
@@ -127,7 +128,10 @@ def read_accept(given: Sequence[str]) -> tuple[RuleData, ...]:
                 " of rules"
             )
             continue
-        as_file = Path(each).is_file() or ("=" not in each and _looks_like_file(each))
+        if kind_of(each) == "folder":
+            problems.append(f"--accept: `{each}` is a folder: give a rule, or a file of rules")
+            continue
+        as_file = kind_of(each) == "file" or ("=" not in each and _looks_like_file(each))
         rules, wrong = parse_rules(Path(each) if as_file else each, "--accept")
         problems += map(str, wrong)
         found += [rule.model_dump(mode="json", exclude_unset=True) for rule in rules]
@@ -136,6 +140,15 @@ def read_accept(given: Sequence[str]) -> tuple[RuleData, ...]:
     if problems:
         raise BadFileError("", tuple(problems))
     return tuple(found)
+
+
+def kind_of(path: str | Path) -> Literal["file", "folder", ""]:
+    """What lies at a path; nothing also where the text is too long to be one."""
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError:
+        return ""
+    return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else ""
 
 
 def slug(task: str) -> str:

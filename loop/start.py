@@ -18,7 +18,7 @@ from loop.diagnose import said
 from loop.journal import Attempt, History, Journal, Round
 from loop.kit import Kit, refuse_if_closed, refuse_if_unfit
 from loop.models import trouble
-from loop.order import Order, checked, read_accept
+from loop.order import Order, checked, kind_of, read_accept
 from loop.review import Decision, hunks, read_decisions
 from loop.reviewing import Reviewed, carry_out
 from loop.session import Ask, Session
@@ -172,7 +172,8 @@ def history(kit: Kit, session_id: str) -> History:
         assert whole is not None
         return whole
     why = "several sessions begin so" if matching else "`openry-loop list` shows all"
-    if session_id and "/" not in session_id and (kit.config.home / "loops" / session_id).is_dir():
+    place = kit.config.home / "loops" / session_id
+    if session_id and "/" not in session_id and kind_of(place) == "folder":
         why = "it was killed before its plan was made; give the task again"
     raise NotFoundError(f"no session is called `{session_id}` ({why})")
 
@@ -285,7 +286,7 @@ def add_template(kit: Kit, source: str, *, task: str = "", name: str = "") -> Pa
     """
     folder = kit.config.home / "templates"
     path = Path(source)
-    if path.is_file():
+    if kind_of(path) == "file":
         if not task:
             raise UsageError("say with `--task` which sentence the workflow answers")
         text = _read(path)
@@ -300,6 +301,18 @@ def add_template(kit: Kit, source: str, *, task: str = "", name: str = "") -> Pa
     return templates.add(folder, made)
 
 
+def refuse_if_no_page(path: Path) -> None:
+    """Raises UsageError when no page can be written there; asked before what takes its time."""
+    new = not kind_of(path)
+    try:
+        with path.open("a"):
+            pass
+        if new:
+            path.unlink()
+    except OSError as error:
+        raise _unwritten(path, error) from error
+
+
 def write_page(text: str, path: Path) -> None:
     """Write one HTML page.
 
@@ -309,8 +322,11 @@ def write_page(text: str, path: Path) -> None:
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise UsageError(f"`{path}` cannot be written: {why}") from error
+        raise _unwritten(path, error) from error
+
+
+def _unwritten(path: Path, error: OSError) -> UsageError:
+    return UsageError(f"`{path}` cannot be written: {(error.strerror or str(error)).lower()}")
 
 
 def _read(source: Path) -> str:

@@ -22,6 +22,7 @@ KEYS = (
     "outcome", "stop", "workflow", "rounds", "edits", "acceptance", "acceptance_strength",
     "weak_because", "tokens", "cost_usd", "seconds", "results", "schema_version",
 )  # fmt: skip
+EMPTY = "it is empty: leave the option out, or give a value"
 
 
 def loop(*args: object):
@@ -93,6 +94,7 @@ def test_a_person_sees_plan_draft_and_outcome(home, folder):
         (("new", SORT, "--accept", "file_exist path=a"), "file_exists"),
         (("new", SORT, "--accept", "no/such.yaml"), "no/such.yaml"),
         (("new", SORT, "--accept", ""), "`file_exists path=out.txt`"),
+        (("new", SORT, "--accept", "."), "`.` is a folder"),
         (("new", SORT, "--from", "no/such.yaml"), "no/such.yaml"),
         (("new", SORT, "--from", "/dev/null"), "/dev/null:1: the file is empty"),
         (("new", SORT, "--budget-tokens", "0"), "--budget-tokens"),
@@ -102,6 +104,14 @@ def test_a_person_sees_plan_draft_and_outcome(home, folder):
         (("diff", "nothing", "0", "1"), "list"),
         (("bench", "--suite", "no/such.jsonl"), "no/such.jsonl"),
         (("bench", "--suite", "no/such.jsonl", "--arm", "magic"), "magic"),
+        (("bench", "--recorded", "."), "`--recorded` has no part in a suite of tasks"),
+        (("bench", "--suite", ".", "--seeds", "2"), "`--seeds` has no part in"),
+        (("bench", "--gates", "--planners"), "`--planners` has no part in `--gates`"),
+        (("bench", "--html", "no/such/page.html"), "no/such/page.html"),
+        (("bench", "--html", "."), "`.` cannot be written"),
+        (("resume", "x" * 300), "list"),
+        (("templates", "add", "x" * 300), "list"),
+        (("bench", "--suite", "x" * 300), "file name too long"),
     ],
 )
 def test_bad_input_is_one_sentence(home, folder, monkeypatch, args, word):
@@ -116,6 +126,30 @@ def test_bad_input_is_one_sentence(home, folder, monkeypatch, args, word):
     assert err.startswith("openry-loop: ")
     assert "Traceback" not in err
     assert names(folder) == before
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_anything_begins(home, folder, capsys):
+    """Results are put into it, and copies keep its rights, also for root."""
+    folder.chmod(0o555)
+
+    status = main(["new", SORT, "--dir", str(folder), "--yes"])
+    folder.chmod(0o755)
+
+    assert status == 2
+    assert f"chmod u+rwx {folder}" in capsys.readouterr().err
+    assert json.loads(loop("list", "--json")[1])["sessions"] == []
+
+
+def test_ctrl_c_while_words_are_read_is_said(capsys, monkeypatch):
+    """Typer would end with 130 and not a word."""
+
+    def interrupted(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("typer.core.TyperGroup.parse_args", interrupted)
+
+    assert main(["list"]) == 130
+    assert capsys.readouterr().err == "openry-loop: interrupted\n"
 
 
 @pytest.mark.parametrize("name", ["loops", "snapshots", "workflows"])
@@ -139,6 +173,15 @@ def test_a_home_that_cannot_be_written_is_said_before_anything_begins(home, fold
         (["diff", "a"], "missing argument `R1` (usage: openry-loop diff [OPTIONS] ID R1 R2)"),
         (["nwe"], "there is no command `nwe` (did you mean `new`?)"),
         (["new", "x", "--round", "3"], "no such option: `--round` (did you mean `--rounds`?)"),
+        *(
+            (["new", "x", option, " "], f"invalid value for `{option}`: {EMPTY}")
+            for option in ("--planner", "--model", "--name")
+        ),
+        (["review", "x", "--as", ""], f"invalid value for `--as`: {EMPTY}"),
+        (
+            ["bench", "--limit", "0"],
+            "invalid value for `--limit`: it must be greater than or equal to 1",
+        ),
         (["new", "x", "--rounds"], "option `--rounds` requires an argument"),
         (["new", "x", "--rounds", "a"], "invalid value for `--rounds`: it must be a valid integer"),
     ],

@@ -86,3 +86,12 @@ def test_a_name_is_made_of_any_language():
     assert slug("统计 app.log 的行数") == "app-log"
     assert slug("统计行数") == "workflow"
     assert slug("Émile's café: räume auf") == "emile-s-cafe-raume-auf"
+
+
+def test_a_rule_may_be_longer_than_a_files_name():
+    """It is taken for a rule; no file of that name is looked for."""
+    text = "x" * 300
+
+    (rule,) = read_accept((f"file_contains path=sorted.txt contains={text}",))
+
+    assert rule["contains"] == text
