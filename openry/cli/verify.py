@@ -14,7 +14,8 @@ from openry.cli.output import write, write_json
 from openry.cli.parser import Parser
 from openry.config import load_config, make_home
 from openry.ledger.db import Ledger
-from openry.ledger.verify import MAX_PROBLEMS, Verified, verify
+from openry.ledger.verify import Verified, verify
+from openry.ledger.verify_part import MAX_PROBLEMS
 
 
 def main(words: Sequence[str]) -> int:

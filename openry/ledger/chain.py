@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 try:
     from _blake2 import blake2b
+    from _json import encode_basestring as _quoted
 except ImportError:
     from hashlib import blake2b
+    from json.encoder import encode_basestring as _quoted
 
 #: What a command's two hashes are made of, in this order, after the hash before.
 STARTED_COLUMNS = (
@@ -31,6 +33,10 @@ EVENT_COLUMNS = (
     "at", "instance_id", "run_id", "step_id", "kind", "old", "new", "reason", "actor", "data",
 )  # fmt: skip
 
+#: Endings that the truth may still correct.
+OPEN_ENDINGS = ("started", "lost")
+#: Copied for each hash: that is cheaper than a new one.
+_EMPTY = blake2b(digest_size=32)
 _LAST_COMMAND = """
 SELECT seq, started_hash FROM commands_log WHERE run_id = ? ORDER BY seq DESC LIMIT 1
 """
@@ -40,15 +46,18 @@ _STARTED = "SELECT started_hash FROM commands_log WHERE id = ?"
 _SEAL = "UPDATE commands_log SET ended_hash = ? WHERE id = ?"
 
 
-def link(*parts: str | int | None) -> str:
-    """The hash of a row: of the hash before it, then of the row's columns.
+def link(before: str, *columns: str | int | None) -> str:
+    """The hash of a row: of the hash before it, then of the row's columns as an array of JSON.
 
-    `ascii` writes every tuple of texts and numbers in its own way, on every Python.
+    SQLite's `json_array` writes the same, so `openry log verify` need not make it of each column.
 
     >>> link("", "a", "b") == link("", "ab", "")
     False
     """
-    found: str = blake2b(ascii(parts).encode("ascii"), digest_size=32).hexdigest()
+    said = [_quoted(c) if isinstance(c, str) else "null" if c is None else str(c) for c in columns]
+    digest = _EMPTY.copy()
+    digest.update(f"{before}[{','.join(said)}]".encode("utf-8", "surrogateescape"))
+    found: str = digest.hexdigest()
     return found
 
 

@@ -13,15 +13,13 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select
 
-from openry.ledger.chain import link
+from openry.ledger.chain import OPEN_ENDINGS, link
 from openry.ledger.change import add
 from openry.ledger.journal import add_event
 from openry.ledger.jsontext import to_json
 from openry.ledger.schema import HEADS, checkpoints, commands_log, events
 
 _c = commands_log.c
-#: Endings that the truth may still correct.
-OPEN_ENDINGS = ("started", "lost")
 
 _COMMANDS = (
     select(_c.started_hash, _c.ended_hash, _c.ending)

@@ -7,27 +7,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from hashlib import blake2b
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection
 
 from openry.errors import StorageError
-from openry.ledger.chain import EVENT_COLUMNS, link
-from openry.ledger.heads import OPEN_ENDINGS
-from openry.ledger.verify_part import Part, part_of
+from openry.ledger.verify_part import MAX_PROBLEMS, Part, Task, fits, part_of
 
-_BATCH = 2000
-#: After so many, more of them say nothing new.
-MAX_PROBLEMS = 100
-#: Where things stand in the rows that are read: this is a loop over a million of them.
-_INSTANCE, _KIND = 2 + EVENT_COLUMNS.index("instance_id"), 2 + EVENT_COLUMNS.index("kind")
-_COMMANDS_OF = (
-    "SELECT started_hash, ended_hash, ending FROM commands_log WHERE instance_id = {0} ORDER BY id"
-)
-#: From so many commands on, starting processes pays.
+#: From so many rows on, starting processes pays.
 _MANY = 100_000
+#: Ids that are looked at together. Parts take turns, so each has its share of large rows.
+_STRIDE = 5000
+#: In which order what was found is told.
+_TABLES = ("checkpoints", "events", "commands_log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,148 +61,100 @@ def verify(connection: Connection, anchor: str = "") -> Verified:
 
 class _Verification:
     def __init__(self, connection: Connection, anchor: str) -> None:
-        self._connection = connection
         self._anchor = anchor
-        self._text = "data" if connection.dialect.name == "sqlite" else "CAST(data AS text)"
-        self._gone: set[str] = set()  # heads of what was pruned, or stayed in another ledger
-        self._old = {"events": 0, "commands_log": 0}
-        self._heads: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+        self._cursor: Any = connection.connection.cursor()
+        self._path = connection.engine.url.database
+        self._of_sqlite = connection.dialect.name == "sqlite"
         self.found = Verified(anchored=False if anchor else None)
 
     def run(self) -> Verified:
-        self._checkpoints()
-        with _Parts(self._connection, self._old["commands_log"], self._anchor) as parts:
-            self._events()
-            self._compare()
+        gone, task = self._checkpoints()
+        whole = Part(gone=gone)
+        with _Parts(self._path if self._of_sqlite else None, task) as parts:
+            whole.add(part_of(self._cursor, "?" if self._of_sqlite else "%s", parts.own))
             for part in parts.ended():
-                self.found.rows += part.rows
-                self.found.unhashed += part.unhashed
-                for number, what in part.problems:
-                    self._report("commands_log", number, what)
-                if part.anchored:
-                    self.found.anchored = True
+                whole.add(part)
+        self._heads(whole)
+        self.found.rows += whole.rows
+        self.found.unhashed += whole.unhashed
+        if whole.anchored:
+            self.found.anchored = True
+        self.found.problems += [Tampered(*problem) for problem in whole.problems]
+        self.found.problems.sort(key=lambda one: (_TABLES.index(one.table), one.id))
+        del self.found.problems[MAX_PROBLEMS:]
         return self.found
 
-    def _report(self, table: str, number: int, what: str) -> None:
-        if len(self.found.problems) < MAX_PROBLEMS:
-            self.found.problems.append(Tampered(table, number, what))
-
-    def _meet(self, *hashes: str) -> None:
-        if self._anchor in hashes and self._anchor:
-            self.found.anchored = True
-
-    def _rows(self, columns: tuple[str, ...], table: str) -> Iterator[tuple[Any, ...]]:
-        query = f"SELECT {', '.join(columns)} FROM {table} ORDER BY id"  # noqa: S608
-        cursor = self._connection.connection.cursor()
-        cursor.execute(query)
-        while batch := cursor.fetchmany(_BATCH):
-            self.found.rows += len(batch)
-            yield from batch
-
-    def _checkpoints(self) -> None:
-        before = ""
-        for number, kind, at, text, stored in self._rows(
-            ("id", "kind", "at", self._text, "hash"), "checkpoints"
-        ):
-            data = json.loads(text)
+    def _checkpoints(self) -> tuple[list[str], Task]:
+        """The heads that are gone: pruned, or left in another ledger; and what is to be read."""
+        text = "data" if self._of_sqlite else "CAST(data AS text)"
+        columns = f"id, kind, at, {text}, hash"
+        self._cursor.execute(f"SELECT {columns} FROM checkpoints ORDER BY id")  # noqa: S608
+        before, newest, gone, old = "", 0, list[str](), {"events": 0, "commands_log": 0}
+        for newest, kind, at, said, stored in self._cursor.fetchall():
+            self.found.rows += 1
+            data = json.loads(said)
             if kind == "begin":
-                self._old = data
+                old = data
                 continue
-            if stored != link(before, at, kind, text):
-                self._report("checkpoints", number, "it is not what was written")
+            if not fits(stored, before, (at, kind, said)):
+                what = "it is not what was written"
+                self.found.problems.append(Tampered("checkpoints", newest, what))
             before = stored
-            self._gone.update(data["heads"])
-            self._meet(*data["heads"], stored)
+            gone += data["heads"]
+            if self._anchor and self._anchor in (*data["heads"], stored):
+                self.found.anchored = True
+        upto = {table: self._newest(table) for table in old}
+        return gone, Task(upto, old, newest, self._anchor, _STRIDE)
 
-    def _events(self) -> None:
-        last: dict[str, str] = {}
-        old, anchor, known = self._old["events"], self._anchor, {""}
-        columns = tuple(self._text if name == "data" else name for name in EVENT_COLUMNS)
-        for row in self._rows(("id", "hash", *columns), "events"):
-            stored, instance = row[1], row[_INSTANCE]
-            if stored != link(last.get(instance, ""), *row[2:]):
-                if not stored and row[0] <= old:
-                    self.found.unhashed += 1
-                    continue
-                what = "it, or the event before it, was changed or removed"
-                self._report("events", row[0], what)
-            last[instance] = stored
-            if row[_KIND] == "head":
-                self._head(row[0], stored, row[2:], known)
-            if stored == anchor:
-                self._meet(stored)
+    def _newest(self, table: str) -> int:
+        self._cursor.execute(f"SELECT coalesce(max(id), 0) FROM {table}")  # noqa: S608
+        newest: int = self._cursor.fetchone()[0]
+        return newest
 
-    def _head(self, number: int, stored: str, said: tuple[Any, ...], known: set[str]) -> None:
-        try:
-            data = json.loads(said[-1])
-            previous = data["previous"]
-            self._heads.setdefault(said[1], []).append((number, data))
-        except (ValueError, KeyError, TypeError):
-            return  # its hash was wrong as well
-        if previous not in known and previous not in self._gone:
-            self._report("events", number, "the instance that ended before this one was removed")
-        known.add(stored)
-        self.found.head = stored
-
-    def _compare(self) -> None:
-        """Whether the commands of each instance are those that its heads were made of."""
-        cursor = self._connection.connection.cursor()
-        mark = "?" if self._connection.dialect.name == "sqlite" else "%s"
-        for instance, heads in self._heads.items():
-            cursor.execute(_COMMANDS_OF.format(mark), (instance,))
-            rows = [
-                (started, "" if ending in OPEN_ENDINGS else ended)
-                for started, ended, ending in cursor.fetchall()
-            ]
-            for number, data in heads:
-                digest, still_open = blake2b(digest_size=32), set(data["open"])
-                for place, (started, ended) in enumerate(rows[: data["commands"]]):
-                    digest.update((started + ("" if place in still_open else ended)).encode())
-                if digest.hexdigest() != data["digest"]:
-                    what = f"the commands of instance {instance} are not those that it had"
-                    self._report("events", number, what)
+    def _heads(self, whole: Part) -> None:
+        """Whether the head before each is there, or known to be gone."""
+        known = {"", *whole.gone}
+        for number, stored, previous in sorted(whole.heads):
+            if previous not in known:
+                what = "the instance that ended before this one was removed"
+                self.found.problems.append(Tampered("events", number, what))
+            known.add(stored)
+            self.found.head = stored
 
 
 class _Parts:
-    """The commands: many of them in parts, by as many processes as there are processors."""
+    """Many rows are read in parts, by as many processes as there are processors."""
 
-    def __init__(self, connection: Connection, old: int, anchor: str) -> None:
-        self._cursor: Any = connection.connection.cursor()
-        self._mark = "?" if connection.dialect.name == "sqlite" else "%s"
-        self._path = connection.engine.url.database if self._mark == "?" else None
-        self._old, self._anchor = old, anchor
+    def __init__(self, path: str | None, task: Task) -> None:
+        self._path, self.own = path, task
         self._working: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> _Parts:
-        self._cursor.execute("SELECT coalesce(max(id), 0) FROM commands_log")
-        self._last = self._cursor.fetchone()[0]
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        if self._path and self._last > _MANY and processors > 1:
-            step = -(-self._last // processors)
-            self._working = [self._start(low, low + step) for low in range(0, self._last, step)]
+        if self._path and processors > 1 and sum(self.own.upto.values()) > _MANY:
+            self.own = replace(self.own, parts=processors)
+            self._working = [self._start(number) for number in range(1, processors)]
         return self
 
-    def _start(self, low: int, high: int) -> subprocess.Popen[bytes]:
-        about = (str(self._path), str(low), str(high), str(self._old), self._anchor)
+    def _start(self, number: int) -> subprocess.Popen[bytes]:
+        about = (str(self._path), json.dumps(asdict(replace(self.own, number=number))))
         # -P: where we stand, an agent may have put an `openry` of its own.
         argv = (sys.executable, "-P", "-m", "openry.ledger.verify_part", *about)
         return subprocess.Popen(argv, stdout=subprocess.PIPE)
 
     def ended(self) -> Iterator[Part]:
-        """Each part, in the order of its rows.
+        """What the others found.
 
         Raises:
-            StorageError: One could not be read.
+            StorageError: One could not read its part.
         """
-        if not self._working:
-            yield part_of(self._cursor, self._mark, 0, self._last, self._old, self._anchor)
         for process in self._working:
             said, _ = process.communicate()
             if process.returncode:
                 raise StorageError(f"the ledger `{self._path}` could not be read to its end")
-            part = json.loads(said)
-            part["problems"] = [(number, what) for number, what in part["problems"]]
-            yield Part(**part)
+            part = Part(**json.loads(said))
+            part.heads = [(number, stored, before) for number, stored, before in part.heads]
+            yield part
 
     def __exit__(self, *_: object) -> None:
         for process in self._working:

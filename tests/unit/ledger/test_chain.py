@@ -57,6 +57,13 @@ def look(path, anchor=""):
         return verify(db, anchor)
 
 
+def in_parts(monkeypatch, processors=3) -> None:
+    """Have a few rows read by several processes, by turns."""
+    monkeypatch.setattr("openry.ledger.verify._MANY", 1)
+    monkeypatch.setattr("openry.ledger.verify._STRIDE", 2)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(processors))
+
+
 def edit(path, statement: str) -> None:
     with sqlite3.connect(path) as db:
         db.execute(statement)
@@ -200,7 +207,7 @@ def test_the_form_says_it_in_words_and_json(path, tmp_path, monkeypatch, capfd):
 
 def test_many_commands_are_verified_in_parts(path, monkeypatch):
     """Processes share the work; what each finds is told as by one, other parts' hashes as well."""
-    monkeypatch.setattr("openry.ledger.verify._MANY", 1)
+    in_parts(monkeypatch)
     commands(path, RunContext())
     commands(path, RunContext())
     anchor = look(path).head
@@ -220,6 +227,36 @@ def test_parts_are_read_by_our_program_wherever_we_stand(path, tmp_path, monkeyp
         (forged.parent / name).write_text("")
     (forged / "verify_part.py").write_text("raise SystemExit(1)\n")
     monkeypatch.chdir(tmp_path / "workspace")
-    monkeypatch.setattr("openry.ledger.verify._MANY", 1)
+    in_parts(monkeypatch)
 
     assert look(path).ok
+
+
+def test_what_is_pruned_meanwhile_is_not_missed(path, monkeypatch):
+    """Parts look a moment later than whoever started them: newer checkpoints count as well."""
+    in_parts(monkeypatch)
+    with Ledger(path) as ledger, ledger.read() as before:
+        before.exec_driver_sql("SELECT count(*) FROM events").all()
+        with ledger.write() as db:
+            forget(db, ["one"])
+
+        found = verify(before)
+
+    assert found.ok, found.problems
+    assert found.head
+
+
+def test_blobs_and_broken_text_are_named_by_the_form(path, monkeypatch, tmp_path, capfd):
+    """What no ledger writes into a cell ends nothing early; the rows are told in plain words."""
+    monkeypatch.setenv("OPENRY_DB", str(path))
+    edit(path, "UPDATE commands_log SET command = x'00ff' WHERE id = 2")
+    edit(path, "UPDATE commands_log SET run_id = CAST(x'61ff' AS TEXT) WHERE id = 7")
+    edit(path, "UPDATE events SET data = x'7b7d' WHERE id = 3")
+
+    assert cli.main(["log", "verify", "--json"]) == 1
+    problems = json.loads(capfd.readouterr().out)["problems"]
+    assert {(one["table"], one["id"]) for one in problems} >= {
+        ("commands_log", 2), ("commands_log", 7), ("events", 3),
+    }  # fmt: skip
+    assert cli.main(["log", "verify"]) == 1
+    assert "(run a\\udcff, #2)" in capfd.readouterr().out
