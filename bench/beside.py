@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -51,6 +52,8 @@ def _chained(place: Path, found: Sequence[peers.Peer], steps: int = 200) -> list
     ours = _gap(place / "ours", steps, _ours)
     rows = [Row(f"{steps} chained steps: from one to the next", ours[0], "ms")]
     rows.append(Row(f"{steps} chained steps: CPU per step", ours[1], "ms"))
+    floor = _floor(place / "floor", steps)
+    rows.append(Row("the same", ours[0], "ms", "a bare loop, two rows kept for each step", floor))
     limits = {"Dagu": 0.35, "DBOS on SQLite": 1.0}
     for peer in found:
         measured = _tried(peer, partial(_gap, place / peer.short, steps, peer))
@@ -117,6 +120,25 @@ def _gap(place: Path, steps: int, peer: peers.Peer) -> tuple[float, float]:
     assert len(times) == steps, f"{peer.name}: {len(times)} of {steps} steps ran"
     gap = median((after - before) / 1e6 for before, after in pairwise(times))
     return round(gap, 2), round(spent.cpu_ms / steps, 2)
+
+
+def _floor(place: Path, steps: int) -> float:
+    """The gap of who does nothing but start the command and wait for the disk before and after.
+
+    No engine in Python that keeps what it promises can be faster on this machine.
+    """
+    place.mkdir()
+    argv = ("sh", "-c", peers.STAMP.format(times=place / "times"))
+    with closing(sqlite3.connect(place / "rows.db", isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("CREATE TABLE rows (step, said)")
+        for step in range(steps):
+            db.execute("INSERT INTO rows VALUES (?, 'started')", (step,))
+            subprocess.run(argv, check=True)
+            db.execute("INSERT INTO rows VALUES (?, 'ended')", (step,))
+    times = _stamped(place)
+    return round(median((after - before) / 1e6 for before, after in pairwise(times)), 2)
 
 
 def _parallel(

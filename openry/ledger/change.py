@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import (
     Connection,
@@ -21,8 +21,17 @@ from sqlalchemy.dialects import sqlite
 
 from openry.ledger.jsontext import to_json
 
+if TYPE_CHECKING:
+    import sqlite3
+
 _NONE: frozenset[str] = frozenset()
 _SQLITE = sqlite.dialect(json_serializer=to_json)
+
+
+def driver(connection: Connection) -> sqlite3.Connection:
+    """SQLite's own connection below one of SQLAlchemy's: for statements in its own words."""
+    own: Any = connection.connection.driver_connection
+    return cast("sqlite3.Connection", own)
 
 
 def change(
@@ -42,7 +51,7 @@ def change(
     shape = (table, tuple(where), tuple(values), once)
     if connection.dialect.name == _SQLITE.name:
         written = _written_update(*shape)
-        return connection.exec_driver_sql(written.text, written.values(given)).rowcount
+        return driver(connection).execute(written.text, written.values(given)).rowcount
     return connection.execute(_update(*shape), given).rowcount
 
 
@@ -53,7 +62,7 @@ def add(connection: Connection, table: Table, *rows: Mapping[str, Any]) -> None:
     names = tuple(rows[0])
     if connection.dialect.name == _SQLITE.name:
         written = _written_insert(table, names)
-        connection.exec_driver_sql(written.text, [written.values(row) for row in rows])
+        driver(connection).executemany(written.text, [written.values(row) for row in rows])
     else:
         connection.execute(_insert(table, names), [dict(row) for row in rows])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,10 @@ def renamed_errors(where: Where) -> Iterator[None]:
         if path is not None and isinstance(error.orig, sqlite3.Error):
             raise storage_error(error.orig, path) from error
         raise StorageError(f"the ledger `{shown(where)}`: {error.orig}") from error
+    except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+        raise
+    except sqlite3.Error as error:
+        raise storage_error(error, os.fspath(sqlite_path(where) or "")) from error
 
 
 def open_engine(where: Where) -> Engine:

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, bindparam, func, select
 
 from openry.ledger.chain import EVENT_COLUMNS, link
-from openry.ledger.change import add
+from openry.ledger.change import add, driver
 from openry.ledger.jsontext import to_json
 from openry.ledger.schema import events
 
@@ -136,7 +136,8 @@ _LAST_HASH_SQLITE = "SELECT hash FROM events WHERE instance_id = ? ORDER BY id D
 def _last_hash(connection: Connection, instance_id: str) -> str:
     """The newest event's; nobody else adds one to that chain before this transaction ends."""
     if connection.dialect.name == "sqlite":
-        return connection.exec_driver_sql(_LAST_HASH_SQLITE, (instance_id,)).scalar() or ""
+        row = driver(connection).execute(_LAST_HASH_SQLITE, (instance_id,)).fetchone()
+        return row[0] if row else ""
     connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(instance_id))))
     return connection.execute(_LAST_HASH, {"instance_id": instance_id}).scalar() or ""
 

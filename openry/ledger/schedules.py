@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -71,7 +72,7 @@ def add_schedule(connection: Connection, schedule: Schedule) -> None:
     try:
         with connection.begin_nested():
             add(connection, schedules, asdict(schedule))
-    except IntegrityError:
+    except (IntegrityError, sqlite3.IntegrityError):
         raise UsageError(
             f"there is a schedule `{schedule.name}` already; remove it, or give another name"
         ) from None

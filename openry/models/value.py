@@ -9,6 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, ClassVar, TypeVar, dataclass_transform
 
     T = TypeVar("T")
@@ -29,8 +30,10 @@ def value(cls: type[T]) -> type[T]:
     body |= {"__slots__": names, "__match_args__": names, "_defaults": defaults}
     body["_names"] = frozenset(names)
     make: Any = type(cls)
-    made: type[T] = make(cls.__name__, (_Value,), body)
-    return made
+    made: Any = make(cls.__name__, (_Value,), body)
+    made._setters = tuple((name, getattr(made, name).__set__) for name in names)
+    kept: type[T] = made
+    return kept
 
 
 def _is_field(body: dict[str, Any], name: str) -> bool:
@@ -61,18 +64,23 @@ class _Value:
 
     __slots__: tuple[str, ...] = ()
     _names: ClassVar[frozenset[str]] = frozenset()
+    _setters: ClassVar[tuple[tuple[str, Callable[[Any, Any], None]], ...]] = ()
     _defaults: ClassVar[dict[str, Any]] = {}
     __dataclass_fields__ = _Fields()
 
     def __init__(self, *args: Any, **given: Any) -> None:
-        names = type(self).__slots__
+        setters = self._setters
+        if not given and len(args) == len(setters):
+            for (_, put), one in zip(setters, args, strict=True):
+                put(self, one)
+            return
+        names = self.__slots__
         fields = {**self._defaults, **dict(zip(names, args, strict=False)), **given}
         too_many = len(args) > len(names) or not given.keys().isdisjoint(names[: len(args)])
         if too_many or fields.keys() != self._names:
             raise TypeError(_complaint(type(self), args, given, fields))
-        put = object.__setattr__
-        for name in names:
-            put(self, name, fields[name])
+        for name, put in setters:
+            put(self, fields[name])
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"cannot change `{name}` of a frozen {type(self).__name__}")
