@@ -161,10 +161,10 @@ class Outcome:
             " each with all its instances."
         )
         cost = (
-            "`at equal cost` is the share that is right where an arm may use only as much processor"
-            " time in all as the full loop did. After `break-even runs` of one task the loop, whose"
-            " workflow is only run again, has cost less for each right result than an arm that"
-            " writes anew each time."
+            "At equal cost: the share that is right where an arm may use only as much processor"
+            " time in all as the full loop did. After the break-even runs of one task the loop has"
+            " cost less for each right result than an arm that writes anew each time: its workflow"
+            " is only run again."
         )
         return page(
             f"Arms on {self.suite}",
