@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from loop.grammar import Grammar, Node, Slot, Words, token_of
-from loop.tables import DEGREES
+from loop.tables import DEGREES, VERBS
 from openry.data import data_root
 
 #: Words that cannot be a bare name or a text that is looked for.
@@ -36,6 +36,8 @@ _COLUMNS = frozenset(
         "dates average mean letters digits size"
     ).split()
 )
+#: Words that are answers in a table: `whose paid is no`.
+_ANSWERS = frozenset(("no", "not", "none", "other", "all", "one", "upper", "lower", "total"))
 #: Plural nouns that are no lines.
 _NO_LINES = frozenset(
     (
@@ -53,11 +55,23 @@ COMPARISONS = {
     "ge": ">=",
     "lt": "<",
     "le": "<=",
+    "starts": "starts",
+    "ends": "ends",
+    "holds": "contains",
+    "lacks": "not_contains",
+    "unstarts": "not_starts",
+    "unends": "not_ends",
+    "isempty": "empty",
+    "isfull": "not_empty",
     "ormore": ">=",
     "orless": "<=",
 }
 #: Groups whose words say how two texts that are looked for belong together.
 JOINS = {"orword": "or", "andword": "and", "andhave": "and", "butword": "but"}
+#: Groups whose words begin a further condition, and how it belongs to the ones before.
+FURTHER = {"andif": "and", "orif": "or", "andnot": "and"}
+#: More words for a comparison.
+COMPARISONS |= {"neither": "!=", "unheld": "!="}
 #: Words for a result that only fit some results, and the groups above.
 _MARKS = frozenset(
     (
@@ -78,6 +92,7 @@ _MARKS = frozenset(
         ),
         *COMPARISONS,
         *JOINS,
+        *FURTHER,
         *("high", "low", "sinceyear"),
     )
 )
@@ -88,6 +103,21 @@ PLACES = {
         "first second third fourth fifth sixth seventh eighth ninth tenth".split(), start=1
     )
 } | {"last": -1, "final": -1}
+#: Levels of a log, and how its lines say them.
+LEVELS = {
+    word: said
+    for words, said in (
+        ("error errors", "ERROR"),
+        ("warning warnings", "WARN"),
+        ("info", "INFO"),
+        ("debug", "DEBUG"),
+        ("fatal", "FATAL"),
+        ("critical", "CRITICAL"),
+    )
+    for word in words.split()
+}
+#: Words that number a line.
+RANKS = {word: value for word, value in PLACES.items() if value > 0}
 _WORD = re.compile(r"[^\W\d_][\w\-]*")
 _SIGN = re.compile(
     r"[A-Z]\d+_|[\u4e00-\u9fff]|[,;、]|[^\s\u4e00-\u9fff,;、]+?(?=[A-Z]\d+_)|[^\s\u4e00-\u9fff,;、]+"
@@ -243,6 +273,17 @@ def _one_of(words: frozenset[str]) -> Slot:
     return ends
 
 
+def _rank(words: Words, at: int) -> Iterator[int]:
+    if at < len(words) and (words[at] in RANKS or re.fullmatch(r"\d+(?:st|nd|rd|th)", words[at])):
+        yield at + 1
+
+
+def _step(words: Words, at: int) -> Iterator[int]:
+    if at < len(words) and (words[at] == "other" or words[at] != "first"):
+        yield from () if words[at] == "last" else _one_of(frozenset(("other",)))(words, at)
+        yield from () if words[at] == "other" else _rank(words, at)
+
+
 def _thing(words: Words, at: int) -> Iterator[int]:
     if at >= len(words) or not _WORD.fullmatch(words[at]) or words[at] in _NO_LINES:
         return
@@ -269,10 +310,17 @@ def _list(of: str, joins: frozenset[str], most: int = 2) -> Slot:
 def _slots() -> dict[str, Slot]:
     joins = frozenset((",", "and"))
     return {
-        "needle": _bare(1, "LQ"),
+        "needle": _bare(1, "LQT"),
         "quoted": _tokens("L"),
         "replacement": _bare(1, "LQ"),
-        "value": _bare(1, "LQ"),
+        "value": _bare(1, "LQT"),
+        "said": _bare(1, "LQT", _ANSWERS),
+        "rank": _rank,
+        "verb": _one_of(frozenset(VERBS)),
+        "step": _step,
+        "within": _bare(2, "L", _COLUMNS),
+        "level": _one_of(frozenset(LEVELS)),
+        "levels": _one_of(frozenset(word for word in LEVELS if word.endswith("s"))),
         "value2": _bare(1),
         "column": _bare(2, "L", _COLUMNS),
         "column2": _bare(1, "L", _COLUMNS),

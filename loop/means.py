@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from loop import tables, times
@@ -19,6 +20,8 @@ from openry.capability.definition import ToolDefinition
 
 #: Said of a candidate that is no guess.
 UNDERSTOOD = "every word understood"
+#: Set where a call reads what the operation reads and the result of the call before.
+BOTH = "both"
 #: So many ways to take what a wording leaves open are made.
 _MOST_WAYS = 9
 Args = dict[str, Any]
@@ -80,6 +83,7 @@ def _goals(
         output = op.output if last else f"{WORK}{number}-{index}.txt"
         tool = tools[name]
         args: Args = dict(settings)
+        inputs = (*op.inputs[:1], *inputs) if args.pop(BOTH, False) else inputs
         reads = tool.with_role("input")
         if len(reads) == 1 and inputs and "array" in tool.parameters[reads[0]].types:
             args[reads[0]] = list(inputs)
@@ -128,6 +132,9 @@ def tests(args: Args) -> list[tuple[bool, Args]]:
     if args.get("join") == "or":
         either = "|".join(map(re.escape, needles))
         either = rf"(?<![^\W_])(?:{either})(?![^\W_])" if args.get("whole_word") else either
+        either = {"start": f"^(?:{either})", "end": f"(?:{either})$"}.get(
+            args.get("where", ""), either
+        )
         found.append((True, {**_needle(args, ""), **_pattern(either)}))
     else:
         for index, needle in enumerate(needles):
@@ -159,7 +166,7 @@ def _keep(op: Op, survey: Survey) -> Calls:
 def _drop(op: Op, survey: Survey) -> Calls:
     found = tests(op.args)
     calls: Calls = [("remove_lines", settings) for stays, settings in found if stays]
-    return _unless_headed(op, calls) if len(found) == 1 else []
+    return _unless_headed(op, calls) if len(found) == len(calls) == 1 else []
 
 
 def _count_kept(op: Op, survey: Survey) -> Calls:
@@ -316,16 +323,42 @@ def _rows_of(info: FileInfo) -> list[list[str]]:
 
 
 def _conditions(op: Op, survey: Survey, tool: str) -> Calls:
+    parts = [op.args, *op.args.get("more", ())]
+    found = [_condition(replace(op, args=part), survey, tool, op.args) for part in parts]
+    if not all(found):
+        return []
+    if op.args.get("joined") != "or":
+        return [call for calls in found for call in calls]
+    first = found[0][0][1]
+    key = "field" if tool == "json_filter" else "column"
+    one = all(len(calls) == 1 and calls[0][1][key] == first[key] for calls in found)
+    if not one or {calls[0][1]["op"] for calls in found} != {"=="}:
+        return []  # no tool takes the rows of one filter or another
+    either = "|".join(re.escape(calls[0][1]["value"]) for calls in found)
+    return [(tool, {**first, "op": "matches", "value": rf"^\s*(?:{either})\s*$"})]
+
+
+def _condition(op: Op, survey: Survey, tool: str, whole: Args) -> Calls:
+    """One condition on a column; between two bounds it is two."""
     column = _tested(op, survey)
     if not column:
         return []
     key = "field" if tool == "json_filter" else "column"
     args = op.args
-    flags = {"ignore_case": True} if args.get("ignore_case") and tool == "csv_filter" else {}
+    flags = {"ignore_case": True} if whole.get("ignore_case") and tool == "csv_filter" else {}
+    if args["op"] in _UNSAID:
+        value = _UNSAID[args["op"]].format(re.escape(str(args["value"])))
+        return [(tool, {key: column, "op": "matches", "value": value, **flags})]
+    if args["op"] in ("empty", "not_empty"):
+        return [(tool, {key: column, "op": args["op"]})]
     if "upto" not in args:
         return [(tool, {key: column, "op": args["op"], "value": str(args["value"]), **flags})]
     low = (tool, {key: column, "op": ">=", "value": str(args["value"])})
     return [low, (tool, {key: column, "op": "<=", "value": str(args["upto"])})]
+
+
+#: Comparisons that only an expression says.
+_UNSAID = {"not_starts": r"^(?!\s*{})", "not_ends": r"(?<!{})\s*$"}
 
 
 def _rows(op: Op, survey: Survey) -> Calls:
@@ -396,9 +429,18 @@ def _csv_sort(op: Op, survey: Survey) -> Calls:
         return []
     named: Any = int(column) if column.isdigit() and "column" in op.args else column
     settings: Args = {"column": named}
-    settings |= {"reverse": True} if op.args.get("reverse") else {}
+    settings |= {"reverse": True} if _is_down(op, survey) else {}
     settings |= {"count": op.args["limit"]} if "limit" in op.args else {}
     return _headless(op, [("csv_sort", settings)])
+
+
+def _is_down(op: Op, survey: Survey) -> bool:
+    info = survey.get(op.inputs[0])
+    try:
+        rows = _rows_of(info) if info else []
+        return tables.is_down(rows[1:], tables.column_at(rows, op.args), op.args)
+    except tables.OpenQuestionError:
+        return bool(op.args.get("reverse"))
 
 
 def _best(op: Op, survey: Survey) -> Calls:
@@ -409,8 +451,10 @@ def _best(op: Op, survey: Survey) -> Calls:
 
 
 def _distinct(op: Op, survey: Survey) -> Calls:
-    column = _named(op, survey, op.args["column"])
+    column, info = _named(op, survey, op.args["column"]), survey.get(op.inputs[0])
     calls: Calls = [("csv_column", {"column": column, "unique": True})]
+    if info and info.kind == "json":
+        calls = [("json_query", {"query": f"*.{column}"}), ("unique_lines", {})]
     return [*calls, ("sort_lines", {})] if op.args.get("order") == "sorted" else calls
 
 
@@ -418,13 +462,33 @@ def _grouped(op: Op, survey: Survey) -> Calls:
     settings = {"function": op.args["function"], "group_by": _named(op, survey, op.args["by"])}
     if op.args["function"] != "count":
         settings["column"] = _named(op, survey, op.args["column"])
+    if op.args.get("order") == "count":
+        settings["order"] = "value"
     return [("csv_aggregate", settings)]
+
+
+def _top_group(op: Op, survey: Survey) -> Calls:
+    by, column = _named(op, survey, op.args["by"]), op.args.get("column", "count")
+    down = {"reverse": True} if op.args.get("reverse") else {}
+    last = ("csv_sort", {"column": 2, "count": 1, "header": "present", **down})
+    if not by or not column:
+        return []
+    return [*_grouped(op, survey), last, ("csv_column", {"column": 1, "header": "present"})]
+
+
+def _once_only(op: Op, survey: Survey) -> Calls:
+    """What is left when the lines that occur more than once are taken away."""
+    return [("repeated_lines", {}), ("lines_only_in_first", {BOTH: True})]
 
 
 def _figure(function: str, plain: str) -> Make:
     def make(op: Op, survey: Survey) -> Calls:
         if "column" not in op.args:
             return [(plain, {})]
+        info = survey.get(op.inputs[0])
+        if info and info.kind == "json":
+            query = f"*.{_named(op, survey, op.args['column'])}"
+            return [("json_query", {"query": query}), (plain, {})]
         column = _named(op, survey, op.args["column"])
         return [("csv_aggregate", {"function": function, "column": column})]
 
@@ -461,6 +525,16 @@ _MEANS: dict[str, Make] = {
     ],
     "from_line": lambda op, survey: [("skip_lines", {"count": op.args["start"] - 1})],
     "unique": _unique,
+    "every": lambda op, survey: [
+        ("line_range", {"start": op.args["start"], "step": op.args["step"]})
+    ],
+    "once_only": _once_only,
+    "count_unique_words": lambda op, survey: [
+        ("split_lines", {"delimiter": " "}),
+        ("count_unique_lines", {"ignore_case": True} if op.args.get("ignore_case") else {}),
+    ],
+    "count_hits": _plain("count_occurrences", "needle", "ignore_case", "whole_word"),
+    "count_repeated": lambda op, survey: [("repeated_lines", {}), ("count_lines", {})],
     "repeated": _plain("repeated_lines"),
     "tally": _tally,
     "most_common": _most_common,
@@ -499,7 +573,9 @@ _MEANS: dict[str, Make] = {
     "count_rows": lambda op, survey: [("csv_count_rows", {})],
     "csv_sort": _csv_sort,
     "distinct": _distinct,
+    "count_distinct": lambda op, survey: [*_distinct(op, survey), ("count_lines", {})],
     "grouped": _grouped,
+    "top_group": _top_group,
     "table_join": _table_join,
     "csv_to_json": _plain("csv_to_json"),
     "json_to_csv": _json_to_csv,

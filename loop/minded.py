@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from loop.binding.columns import several, tells
@@ -50,7 +50,10 @@ def unminded_cells(
 
 def _words(value: Any) -> Iterator[str]:
     for each in value if isinstance(value, list | tuple) else (value,):
-        yield from str(each).split(".")
+        if isinstance(each, Mapping):
+            yield from (word for inner in each.values() for word in _words(inner))
+        else:
+            yield from str(each).split(".")
 
 
 def _is_said(column: str, text: str, mentions: Sequence[Mention]) -> bool:

@@ -41,7 +41,7 @@ _NO_NEEDLES = frozenset(
     "NO".split()
 )
 _SIGN = re.compile(r"[A-Z]\d+_|[,;]|(?:[^\s,;])+")
-_PLAIN = {"（": ",", "）": ",", "，": ",", "、": "、", "；": ";", "。": ";", "？": ";", "！": ";"}
+_PLAIN = {"（": "(", "）": ",", "，": ",", "、": "、", "；": ";", "。": ";", "？": ";", "！": ";"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,7 @@ class Tokens:
     mentions: tuple[Mention, ...]
     original: str
     chinese: bool
+    asides: frozenset[int] = frozenset()  #: commas that stand for an opening bracket
 
     @property
     def bare(self) -> str:
@@ -125,7 +126,8 @@ def tokenize(text: str, mentions: Sequence[Mention]) -> tuple[Tokens, Lexicon]:
     known = lexicon("chinese" if chinese else "english")
     for sign, meant in _PLAIN.items():
         plain = plain.replace(sign, meant)
-    plain = re.sub(r"[()—–]", " , ", plain.replace("’", "'"))
+    plain = re.sub(r"[)—–]|(?<=\s)-(?=\s+[a-z])", " , ", plain.replace("’", "'"))
+    plain = plain.replace("(", " ,( ")
     plain = re.sub(r"[.?!:：]+(?=\s|$|[,;\u4e00-\u9fff])", " ; ", plain).replace("_ 's ", "_ 's ")
     words = characters(plain) if chinese else _SIGN.findall(plain)
     words = [
@@ -135,13 +137,19 @@ def tokenize(text: str, mentions: Sequence[Mention]) -> tuple[Tokens, Lexicon]:
         or (before in _WEIGHTY and word in ("only", "just", "all", "any"))
     ]
     tidy: list[str] = []
+    asides: set[int] = set()
     for word in words:
+        if word == "(":
+            asides.add(len(tidy) - 1)
+            continue
         if word in ",;" and (not tidy or tidy[-1] in ",;"):
             if tidy and word == ";":
                 tidy[-1] = ";"
             continue
         tidy.append(word)
-    return Tokens(_trim(tuple(tidy)), tuple(kept), text, chinese), known
+    cut = next((at for at, word in enumerate(tidy) if word not in ",;"), 0)
+    places = frozenset(at - cut for at in asides)
+    return Tokens(_trim(tuple(tidy)), tuple(kept), text, chinese, places), known
 
 
 def _letter(mention: Mention) -> str:
@@ -184,7 +192,7 @@ def readings_of(tokens: Tokens, lexicon: Lexicon) -> Iterator[tuple[Phrase, ...]
     """Every way to cut the sentence so that each part is an operation, every word used."""
     if not tokens.words:
         return
-    cuts = _cuts(lexicon, tokens.words)
+    cuts = [cut for cut in _cuts(lexicon, tokens.words) if cut[0] not in tokens.asides]
     if len(cuts) > _MOST_CUTS:
         return
     found = tuple(islice(_from(tokens, lexicon, cuts, 0, sequel=False), _MOST_SEQUENCES + 1))
@@ -300,11 +308,12 @@ def _targets(lexicon: Lexicon, words: tuple[str, ...], remarks: Remarks) -> Iter
     places = [i for i, word in enumerate(words) if token_of(word) in ("F", "N") and word]
     if not places:
         return
-    first = max(places[-2] + 1 if len(places) > 1 else 0, len(words) - 16)
+    first = max(places[-3] + 1 if len(places) > 2 else 0, len(words) - 16)
     for at in range(max(first, 1), places[-1] + 1):
         for pattern in lexicon.patterns("targets"):
             for found in grammar.full(pattern, words[at:]):
-                yield words[:at], *_target(found, remarks)
+                source = next((src for name, src in found if name == "src"), ())
+                yield words[:at] + (("of", *source) if source else ()), *_target(found, remarks)
     for pattern in lexicon.patterns("heads"):
         for end, found in grammar.match(grammar.node(pattern), words, 0):
             if end < len(words):

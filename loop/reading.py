@@ -29,11 +29,9 @@ from loop.mentions import Kind, Mention, find_mentions
 from loop.minded import minds_columns, unminded_cells
 from loop.segments import Fragment, belongs_to_last, boundaries, segmentations
 from loop.values import Candidate, FileInfo, Goal, Reading, Survey
-from loop.wording import Op, readings, understand
+from loop.wording import ANSWER, Op, readings, understand
 from openry.capability.definition import ToolDefinition
 
-#: Where an answer goes when the task names no file for it.
-ANSWER = "answer.txt"
 #: How many partial readings of one segmentation are followed, and how many tools each goal tries.
 _BEAM = 16
 _TOOLS = 10

@@ -30,7 +30,7 @@ _MOST_BRANCHES = 24
 #: Kinds that see to a table's heading themselves.
 TABLE_KINDS = frozenset(
     "column columns rows csv_sort count_rows count_rows_where json_to_csv csv_to_json picked best "
-    "distinct drop_columns headers grouped table_join".split()
+    "distinct count_distinct top_group drop_columns headers grouped table_join".split()
 )
 
 
@@ -279,6 +279,31 @@ def _repeated(text: str, args: Mapping[str, Any]) -> bytes:
     return _text([line for line, count in counts.items() if count > 1])
 
 
+def _every(text: str, args: Mapping[str, Any]) -> bytes:
+    return _text(_lines(text)[int(args["start"]) - 1 :: int(args["step"])])
+
+
+def _once_only(text: str, args: Mapping[str, Any]) -> bytes:
+    counts = Counter(_lines(text))
+    if any(not line.strip() for line in counts):
+        raise OpenQuestionError("blank lines may count or not")
+    return _text([line for line, count in counts.items() if count == 1])
+
+
+def _unique_words(text: str, args: Mapping[str, Any]) -> int:
+    words = text.split()
+    if not all(word.isalnum() for word in words):
+        raise OpenQuestionError("signs may belong to words or not")
+    return len({word.casefold() for word in words} if args.get("ignore_case") else set(words))
+
+
+def _hits(text: str, args: Mapping[str, Any]) -> int:
+    needle = str(args["needle"])
+    ends = (r"(?<![^\W_])", r"(?![^\W_])") if args.get("whole_word") else ("", "")
+    pattern = f"{ends[0]}{re.escape(needle)}{ends[1]}"
+    return len(re.findall(pattern, text, re.IGNORECASE if args.get("ignore_case") else 0))
+
+
 def _most_common(text: str, args: Mapping[str, Any]) -> bytes:
     ranked = Counter(_lines(text)).most_common(2)
     if not ranked or not ranked[0][0].strip() or (len(ranked) > 1 and ranked[0][1] == ranked[1][1]):
@@ -507,6 +532,11 @@ COMPUTE: dict[str, Callable[[str, Mapping[str, Any]], bytes]] = {
     "line_range": _line_range,
     "from_line": lambda text, args: _text(_lines(text)[int(args["start"]) - 1 :]),
     "repeated": _repeated,
+    "count_repeated": _count(lambda text, args: len(_lines(_repeated(text, args).decode()))),
+    "every": _every,
+    "once_only": _once_only,
+    "count_unique_words": _count(_unique_words),
+    "count_hits": _count(_hits),
     "most_common": _most_common,
     "word_column": _word_column,
     "sort_by_word": _sort_by_word,
@@ -552,6 +582,8 @@ COMPUTE: dict[str, Callable[[str, Mapping[str, Any]], bytes]] = {
     "picked": tables.picked,
     "best": tables.best,
     "distinct": tables.distinct,
+    "count_distinct": tables.count_distinct,
+    "top_group": tables.top_group,
     "drop_columns": tables.drop_columns,
     "headers": tables.headers,
     "grouped": tables.grouped,

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -34,6 +35,7 @@ DEGREES: dict[str, tuple[tuple[str, ...], bool]] = {
         ("shorter|shortest", "length duration distance height pages minutes", False),
         ("newer|newest|latest|later", "year date", True),
         ("earlier|earliest", "year date", False),
+        ("most recent", "year date", True),
         ("faster|fastest", "speed", True),
         ("slower|slowest", "speed", False),
         ("after|since", "year", True),
@@ -41,6 +43,22 @@ DEGREES: dict[str, tuple[tuple[str, ...], bool]] = {
     )
     for word in words.split("|")
 }
+
+
+#: Verbs that say which column is compared: `who earn at least 3000`.
+VERBS: dict[str, tuple[str, ...]] = {
+    verb: tuple(names.split())
+    for verbs, names in (
+        ("earn earns earning make makes making", "salary wage pay income earnings"),
+        ("cost costs costing", "price cost amount"),
+        ("weigh weighs weighing", "weight mass"),
+        ("last lasts lasting", "duration length minutes hours"),
+    )
+    for verb in verbs.split()
+}
+#: Degrees that speak of age, and so of the earlier of two days.
+_OF_AGE = frozenset("older oldest elder eldest younger youngest".split())
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class OpenQuestionError(Exception):
@@ -120,25 +138,37 @@ def name_among(names: Sequence[str], wanted: str) -> str | None:
         forms.append(wanted[:-2])
     if wanted.endswith("s"):
         forms.append(wanted[:-1])
+    if wanted.endswith("ed"):  # `started before`, of a column `start`
+        forms += [wanted[:-1], wanted[:-2]]
     for form in forms:
         found = [n for n in names if n.strip().casefold().replace("_", " ") == form]
         if found:
             return found[0] if len(found) == 1 else None
-    return None
+    bare = [_undated(form) for form in forms]
+    found = [n for n in names if _undated(n.strip().casefold().replace("_", " ")) in bare]
+    return found[0] if len(found) == 1 else None
+
+
+def _undated(name: str) -> str:
+    """`start date` without its second word: a column may or may not be called so."""
+    return re.sub(r"(?<=\w) (?:date|day|time|on|at)$", "", name)
 
 
 def column_at(rows: Sequence[Sequence[str]], args: Args) -> int:
     """Which column a condition tests: the named one, that of a degree such as `older`, or the
     only one in which a cell is just the value."""
+    if not rows:
+        raise UnfitError("there are no rows")
     if "column" in args:
         return index_of(rows, args["column"])
-    if "degree" in args:
-        usual, _ = DEGREES[args["degree"]]
-        found = [i for i, name in enumerate(rows[0]) if name.strip().casefold() in usual]
-        if len(found) != 1:
-            raise UnfitError(f"no column tells what is {args['degree']}")
-        return found[0]
-    wanted = str(args["value"]).strip().casefold()
+    for key in ("degree", "verb"):
+        if key in args:
+            usual = DEGREES[args[key]][0] if key == "degree" else VERBS[args[key]]
+            found = [i for i, name in enumerate(rows[0]) if name.strip().casefold() in usual]
+            if len(found) != 1:
+                raise UnfitError(f"no column tells what `{args[key]}` means")
+            return found[0]
+    wanted = str(args.get("value", "")).strip().casefold()
     found = [
         i
         for i in range(len(rows[0]))
@@ -150,7 +180,9 @@ def column_at(rows: Sequence[Sequence[str]], args: Args) -> int:
 
 
 def values(text: str, args: Args) -> list[str]:
-    """One column's values without its header."""
+    """One column's values without its header, or a field's of every object."""
+    if text.lstrip()[:1] == "[":
+        return lines_of(json_list(text, {"pick": args["column"]}).decode())
     rows = rows_of(text)
     index = index_of(rows, args["column"])
     heading = has_heading(rows, named=isinstance(args["column"], str))
@@ -196,12 +228,32 @@ _TESTS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+#: Comparisons of a cell's text.
+TEXT_TESTS: dict[str, Callable[[str, str], bool]] = {
+    "contains": lambda cell, wanted: wanted in cell,
+    "not_contains": lambda cell, wanted: wanted not in cell,
+    "starts": str.startswith,
+    "ends": str.endswith,
+    "not_starts": lambda cell, wanted: not cell.startswith(wanted),
+    "not_ends": lambda cell, wanted: not cell.endswith(wanted),
+    "empty": lambda cell, wanted: not cell,
+    "not_empty": lambda cell, wanted: bool(cell),
+}
+
+
 def _meets(cells: Sequence[str], args: Args) -> list[bool]:
-    test, wanted = _TESTS[args["op"]], str(args["value"]).strip()
+    wanted = str(args.get("value", "")).strip()
+    if args["op"] in TEXT_TESTS:
+        folded = [cell.strip().casefold() if args.get("ignore_case") else cell for cell in cells]
+        meant = wanted.casefold() if args.get("ignore_case") else wanted
+        return [TEXT_TESTS[args["op"]](cell.strip(), meant) for cell in folded]
+    test = _TESTS[args["op"]]
     if args["op"] in ("==", "!="):
         return [test(_key(cell, wanted, args), _key(wanted, wanted, args)) for cell in cells]
+    if _DAY.fullmatch(wanted) and all(_DAY.fullmatch(cell.strip()) for cell in cells):
+        return [test(cell.strip(), wanted) for cell in cells]
     if not is_number(wanted) or not all(map(is_number, cells)):
-        raise OpenQuestionError(f"not everything under `{args['column']}` is a number")
+        raise OpenQuestionError("not everything that is compared is a number")
     return [test(Decimal(cell.strip()), Decimal(wanted)) for cell in cells]
 
 
@@ -212,11 +264,24 @@ def _key(cell: str, wanted: str, args: Args) -> str | Decimal:
     return cell.casefold() if args.get("ignore_case") else cell
 
 
+#: What makes up one condition.
+CONDITION = ("column", "degree", "verb", "op", "value", "upto")
+
+
 def _chosen(table: Sequence[Sequence[str]], args: Args) -> list[bool]:
     """Whether each row below the heading meets the conditions."""
+    further = args.get("more", ())
+    shared = {key: value for key, value in args.items() if key not in CONDITION}
+    found = [_met(table, args), *(_met(table, {**shared, **each}) for each in further)]
+    meets = any if args.get("joined") == "or" else all
+    return [meets(each) for each in zip(*found, strict=True)]
+
+
+def _met(table: Sequence[Sequence[str]], args: Args) -> list[bool]:
+    """Whether each row below the heading meets one condition."""
     index = column_at(table, args)
     cells = [row[index] for row in table[1:]]
-    wanted = str(args["value"]).strip().casefold()
+    wanted = str(args.get("value", "")).strip().casefold()
     there = wanted in {cell.strip().casefold() for cell in cells}
     if args["op"] in ("==", "!=") and not there and not any(map(is_number, cells)):
         raise UnfitError(f"no cell says `{args['value']}`")
@@ -228,6 +293,14 @@ def _chosen(table: Sequence[Sequence[str]], args: Args) -> list[bool]:
             raise OpenQuestionError("whether the bounds themselves are meant")
         return [one and other for one, other in zip(low, high, strict=True)]
     return _meets(cells, args)
+
+
+def is_down(rows: Sequence[Sequence[str]], index: int, args: Args) -> bool:
+    """Whether the highest comes first: of days, the oldest is the earliest."""
+    down = bool(args.get("reverse"))
+    if args.get("degree") in _OF_AGE and "column" in args:
+        return down ^ all(_DAY.match(row[index].strip()) for row in rows)
+    return down
 
 
 def rows(text: str, args: Args) -> bytes:
@@ -270,6 +343,20 @@ def distinct(text: str, args: Args) -> bytes:
     return text_of(sorted(cells) if args.get("order") == "sorted" else cells)
 
 
+def count_distinct(text: str, args: Args) -> bytes:
+    return number_of(len(lines_of(distinct(text, args).decode())))
+
+
+def top_group(text: str, args: Args) -> bytes:
+    """The group whose figure is the largest or smallest."""
+    figures = [line.rpartition(",") for line in lines_of(grouped(text, args).decode())[1:]]
+    numbers = [Decimal(figure) for _, _, figure in figures]
+    best = max(numbers) if args.get("reverse") else min(numbers)
+    if numbers.count(best) != 1:
+        raise OpenQuestionError("several groups share the best figure")
+    return text_of([figures[numbers.index(best)][0]])
+
+
 def drop_columns(text: str, args: Args) -> bytes:
     table = rows_of(text)
     names = args.get("columns") or (args["column"],)
@@ -306,7 +393,13 @@ def grouped(text: str, args: Args) -> bytes:
         numbers = {name: list(map(Decimal, cells)) for name, cells in groups.items()}
         figures = {name: _figure(args["function"], each) for name, each in numbers.items()}
         head = f"{table[0][by]},{table[0][index]}"
-    lines = [f"{name},{figures[name].decode().strip()}" for name in sorted(groups)]
+    order = sorted(groups)
+    if args.get("order") == "count":
+        amounts = {name: Decimal(figures[name].decode()) for name in groups}
+        if len(set(amounts.values())) != len(amounts):
+            raise OpenQuestionError("groups with equal figures have no order")
+        order = sorted(groups, key=lambda name: -amounts[name])
+    lines = [f"{name},{figures[name].decode().strip()}" for name in order]
     return text_of([head, *lines])
 
 
@@ -359,7 +452,7 @@ def csv_sort(text: str, args: Args) -> bytes:
     keys = [key(cell.strip()) for cell in cells]
     if len(set(keys)) != len({line for _, line in pairs}):
         raise OpenQuestionError("rows with equal values may stand in another order")
-    down = bool(args.get("reverse"))
+    down = is_down(table[heading:], index, args)
     ordered = sorted(pairs, key=lambda pair: key(pair[0].strip()), reverse=down)
     if not all(numbers) and ordered != sorted(
         pairs, key=lambda pair: pair[0].strip().casefold(), reverse=down
@@ -430,7 +523,9 @@ def _json_chosen(text: str, args: Args) -> tuple[list[dict[str, Any]], list[bool
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, bool) or value is None or isinstance(value, list | dict):
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None or isinstance(value, list | dict):
         return f"\0{value!r}"
     return str(value)
 

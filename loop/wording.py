@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from loop.binding.files import is_change
 from loop.grammar import token_of
-from loop.lexicon import COMPARISONS, JOINS, PLACES, Lexicon, sign_of
-from loop.mentions import Mention
+from loop.lexicon import COMPARISONS, FURTHER, JOINS, LEVELS, PLACES, RANKS, Lexicon, sign_of
+from loop.mentions import Kind, Mention
 from loop.phrases import Phrase, Tokens, readings_of, tokenize
-from loop.tables import DEGREES
+from loop.tables import CONDITION, DEGREES
 
 Args = dict[str, Any]
+#: Where an answer goes when the task names no file for it.
+ANSWER = "answer.txt"
 _MOST_READINGS = 24
 #: Endings of files that are tables. A table made from a table stays one, with its heading.
 TABLES = (".csv", ".tsv")
@@ -34,7 +37,11 @@ _CONDITIONAL = frozenset(
     "rows count_rows_where picked json_rows json_count_where json_picked".split()
 )
 #: What a condition becomes where the rows that meet it are to go.
-_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_OPPOSITE = {"==": "!=", "<": ">=", ">": "<=", "contains": "not_contains", "empty": "not_empty"} | {
+    "starts": "not_starts",
+    "ends": "not_ends",
+}
+_OPPOSITE |= {other: one for one, other in _OPPOSITE.items()}
 #: Slots for numbers, and those of them that need not be whole or positive.
 NUMBERS = (
     "limit start stop upto longer longest_min shorter longest_max gt_n ge_n lt_n le_n"
@@ -107,6 +114,7 @@ def _operation(
     tokens: Tokens, lexicon: Lexicon, phrase: Phrase, before: Sequence[Op], *, last: bool
 ) -> Op | None:
     kind, args = phrase.rule.kind, dict(phrase.rule.args)
+    said = {name for name, _ in phrase.remarks}
     taking = "keep_lines" if phrase.rule.of == "kept" else kind
     if not all(_fits(lexicon, taking, remark) for remark in phrase.remarks):
         return None
@@ -115,14 +123,24 @@ def _operation(
     inputs = _inputs(tokens, lexicon, phrase, before)
     if not inputs:
         return None
-    if last and not phrase.output:
+    answered = last and not phrase.output
+    if answered and not _leaves_answer(tokens):
         return None
-    if phrase.output == "=":
+    if answered:
+        output = ANSWER
+    elif phrase.output == "=":
         output = inputs[0][0]
     else:
         output = tokens.value(phrase.output) if phrase.output else f".work/{len(before) + 1}.txt"
     if not _suits(phrase, inputs[0], before):
         return None
+    table = phrase.rule.reads == "csv" and output.endswith(TABLES)
+    if phrase.rule.of == "whole" and not table and "lines" not in said:
+        return None  # `everybody who …` may be their names alone
+    of_table = inputs[0][0].lower().endswith(TABLES)
+    if kind == "count_lines" and of_table and _ROWS.search(tokens.bare):
+        return None  # of a table, rows are its records
+    tabled = any(op.output == inputs[0][0] and op.kind in _TABLE_KINDS for op in before)
     if kind == "convert":
         kind = _conversion(inputs[0][0], output)
     slots = _slots(tokens, phrase)
@@ -131,15 +149,9 @@ def _operation(
     if kind == "column" and slots.get("column") == "names":
         return None  # `the column names` are the heading
     args = {**slots, **args}
-    if args.pop("turned", False):
-        if args.get("op") not in _OPPOSITE:
-            if "op" in args or "value" not in args or "upto" in args:
-                return None
-            args["op"] = "!="
-        else:
-            args["op"] = _OPPOSITE[args["op"]]
-    elif "value" in args and kind in _CONDITIONAL:
-        args.setdefault("op", "==")
+    turned = args.pop("turned", False)
+    if kind in _CONDITIONAL and not _settle_conditions(args, turned=turned):
+        return None
     if "column2" in args:
         args["column"] = f"{args.pop('column2')}.{args['column']}"
     settings = dict(phrase.remarks)
@@ -149,6 +161,8 @@ def _operation(
         args["ignore_case"] = True
     if kind in ("distinct", "extract") and settings.get("order") == "sorted":
         args["order"] = "sorted"
+    if kind == "grouped" and "order" in settings:
+        args["order"] = settings["order"]
     if settings.get("once"):
         args["once"] = True
     if kind == "unique_sorted" or (kind == "unique" and settings.get("order") == "sorted"):
@@ -158,10 +172,58 @@ def _operation(
     given = () if kind in ("list_files", "count_files") else inputs[0]
     needles = (str(args[key]) for key in ("needle", "needle2") if key in args)
     called = any(_is_called_word(tokens.original, needle) for needle in needles)
-    ways = _open(phrase, kind, args, settings, inputs[0], output, called=called)
+    ways = _open(phrase, kind, args, settings, inputs[0], output, called=called, tabled=tabled)
     more = [{"inputs": each} for each in inputs[1:]]
     args = dict(sorted(args.items()))
     return Op(kind, args, given, output, tuple({**w, **m} for w in ways for m in ({}, *more)))
+
+
+def _leaves_answer(tokens: Tokens) -> bool:
+    """Whether the sentence names nothing that is written and changes nothing, so that the answer
+    goes to its file."""
+    return not is_change(tokens.bare) and all(
+        mention.kind is not Kind.NEW_FILE and not mention.is_target for mention in tokens.mentions
+    )
+
+
+def _settle_conditions(args: Args, *, turned: bool) -> bool:
+    """Fill in what each condition leaves to the one before; False where that cannot be told."""
+    further: list[Args] = []
+    before = args
+    for each in args.get("more", ()):
+        named = {key for key in ("column", "degree", "verb") if key in each}
+        if not named:
+            each = {**{k: before[k] for k in ("column", "degree", "verb") if k in before}, **each}
+            if "op" not in each and "op" in before and "upto" not in before:
+                each["op"] = before["op"]
+        further.append(each)
+        before = each
+    for each in (args, *further):
+        if "value" in each:
+            each.setdefault("op", "==")
+        if "upto" in each and turned:
+            return False
+    if any("op" not in each for each in (args, *further)):
+        return False
+    if turned:
+        for each in (args, *further):
+            each["op"] = _OPPOSITE[each["op"]]
+    if further:
+        said = args.get("joined", "and")
+        ops = {each["op"] for each in (args, *further)}
+        one = len({repr((e.get("column"), e.get("degree"))) for e in (args, *further)}) == 1
+        if turned:
+            said = {"and": "or", "or": "and"}[said]
+        elif one and said == "or" and ops <= _NEGATIVE:
+            said = "and"  # `not Oslo or Rome` is neither
+        elif one and said == "and" and ops == {"=="}:
+            said = "or"  # `the rows of Oslo and Rome`
+        args["more"], args["joined"] = tuple(further), said
+    return True
+
+
+_ROWS = re.compile(r"(?i)\b(?:rows?|records?|entr(?:y|ies))\b(?!.*\blines?\b)")
+_NEGATIVE = frozenset(("!=", "not_contains", "not_starts", "not_ends"))
 
 
 def _clear(phrase: Phrase, before: Sequence[Op]) -> bool:
@@ -258,11 +320,18 @@ def _conversion(source: str, output: str) -> str:
 def _slots(tokens: Tokens, phrase: Phrase) -> Args | None:
     """What the slots hold, as the person wrote it; None where that is not certain."""
     args: Args = {}
+    further: list[Args] = []
     for name, words in phrase.slots:
+        into = further[-1] if further else args
         if name in _SILENT or name in _RECOUNTED:
             continue
+        if name in FURTHER:
+            if args.setdefault("joined", FURTHER[name]) != FURTHER[name]:
+                return None
+            further.append({})
+            continue
         if name in COMPARISONS:
-            args.setdefault("op", COMPARISONS[name])
+            into.setdefault("op", COMPARISONS[name])
             continue
         if name in JOINS:
             args["join"] = JOINS[name]
@@ -271,10 +340,13 @@ def _slots(tokens: Tokens, phrase: Phrase) -> Args | None:
         if value in (None, ""):
             return None
         if name == "value2":
-            args["value"] = tokens.joined(args["value"], str(value))
+            into["value"] = tokens.joined(into["value"], str(value))
         else:
             key = "column" if name == "nth" or (name == "count" and _of_column(phrase)) else name
-            args[_ALIAS.get(key, key)] = value
+            key = _ALIAS.get(key, key)
+            (into if key in CONDITION and name != "within" else args)[key] = value
+    if further:
+        args["more"] = tuple(further)
     if args.pop("ext2", args.get("ext")) != args.get("ext"):
         return None
     return _with_degree(args, phrase)
@@ -286,6 +358,11 @@ _RECOUNTED = frozenset(("high", "low", "sinceyear"))
 _ALIAS = {
     "quoted": "needle",
     "bare": "needle",
+    "said": "value",
+    "rank": "start",
+    "within": "column",
+    "level": "needle",
+    "levels": "needle",
     "day": "needle",
     "signs": "needle",
     "mark": "needle",
@@ -312,6 +389,14 @@ def _value(tokens: Tokens, phrase: Phrase, name: str, words: tuple[str, ...]) ->
         return PLACES[words[0]]
     if name == "degree":
         return " ".join(words)
+    if name in ("level", "levels"):
+        return LEVELS[words[0]]
+    if name == "verb":
+        return words[0]
+    if name == "step" and words[0] == "other":
+        return 2
+    if name in ("rank", "step"):
+        return RANKS.get(words[0]) or int(re.sub(r"\D", "", words[0]))
     if name in ("signs", "mark"):
         return sign_of(words)
     if name in ("sep", "signs2") and not tokens.is_token(words[0]):
@@ -341,8 +426,6 @@ def _with_degree(args: Args, phrase: Phrase) -> Args | None:
             args.setdefault("op", ">" if more else "<")
     elif "best" in (phrase.rule.of, phrase.rule.kind) and "low" not in said:
         args["reverse"] = True
-    if "column" in args and "degree" in args:  # sorted by age, oldest first
-        del args["degree"]
     return args
 
 
@@ -359,11 +442,13 @@ def _open(
     output: str,
     *,
     called: bool,
+    tabled: bool,
 ) -> tuple[Args, ...]:
     """Every way in which the wording can be meant.
 
     Args:
         called: What is looked for is called a word.
+        tabled: What is read is a table that an operation before made.
     """
     slots = dict(phrase.slots)
     ways: list[tuple[Args, ...]] = []
@@ -372,9 +457,9 @@ def _open(
         known = settings[key] if key in settings else args.get(key)
         ways.append(tuple({key: v} for v in ((known,) if known is not None else values)))
 
-    bare = any(
-        name in slots and not _is_exact(slots[name][0]) for name in ("needle", "needle2", "value")
-    )
+    bare = any(name in _TEXTS and not _is_exact(words[0]) for name, words in phrase.slots)
+    if "level" in slots or "levels" in slots:
+        leave("ignore_case", False, True)
     if "needle" in args and bare:
         leave("ignore_case", False, True)
     if "needle" in args and (bare or called):
@@ -391,6 +476,8 @@ def _open(
         ways.append(({"sep": args["sep"]}, {"sep": f"{args['sep']} "}))  # "separated by commas"
     if kind == "unique":  # what repeats is taken away, the rest stays where it is
         leave("order", "first", *(() if phrase.rule.of == "removal" else ("sorted",)))
+    if kind == "count_unique_words":
+        leave("ignore_case", False, True)
     if kind == "tally":
         leave("order", "first", "sorted", "count")
     if kind == "number_lines":
@@ -399,8 +486,12 @@ def _open(
         leave("line_ends", True, False)
     if "thing" in slots:
         ways.append(({"things": True},))
-    ways += _headings(kind, settings, inputs, output)
+    ways += _headings(kind, settings, inputs, output, tabled=tabled)
     return tuple({k: v for way in each for k, v in way.items()} for each in product(*ways))
+
+
+#: Slots that hold a text of the sentence.
+_TEXTS = frozenset(("needle", "needle2", "value", "said"))
 
 
 def _is_called_word(text: str, needle: str) -> bool:
@@ -416,12 +507,14 @@ def _is_exact(word: str) -> bool:
 
 
 def _headings(
-    kind: str, settings: Args, inputs: tuple[str, ...], output: str
+    kind: str, settings: Args, inputs: tuple[str, ...], output: str, *, tabled: bool
 ) -> Iterator[tuple[Args, ...]]:
     """What becomes of a table's first row."""
     if "heading" in settings:
         yield ({"heading": settings["heading"]},)
-    elif kind in ("rows", "columns", "csv_sort") and _stays_table(kind, inputs, output):
+    elif kind in ("rows", "columns", "csv_sort") and _stays_table(
+        kind, inputs, output, tabled=tabled
+    ):
         yield ({"heading": "kept"},)  # a table made of a table
     elif kind in ("column", "columns", "rows", "csv_sort"):
         yield ({"heading": "dropped"}, {"heading": "kept"})
@@ -429,8 +522,9 @@ def _headings(
         yield ({}, {"heading": "kept"}, {"heading": "dropped"})
 
 
-def _stays_table(kind: str, inputs: tuple[str, ...], output: str) -> bool:
+def _stays_table(kind: str, inputs: tuple[str, ...], output: str, *, tabled: bool) -> bool:
     """Whether a table is made of a table, which keeps its heading; `.work/` goes on as it is."""
     if output.startswith(".work/"):
         return kind != "csv_sort"
-    return output.lower().endswith(TABLES) and (kind != "csv_sort" or inputs[0][0] != ".")
+    passed_on = inputs[0][0] == "." and not tabled
+    return output.lower().endswith(TABLES) and (kind != "csv_sort" or not passed_on)

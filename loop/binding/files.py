@@ -216,8 +216,12 @@ def _changed(tool: ToolDefinition, scene: Scene, inputs: tuple[str, ...]) -> str
         if name in goal.outputs and len(goal.inputs) == 1:
             name = goal.inputs[0]
             said.append(veiled(goal.text))
-    changes = all(_CHANGING.search(each) and not _ASKING.search(each) for each in said)
-    return name if changes and not name.startswith(WORK) else ""
+    return name if all(map(is_change, said)) and not name.startswith(WORK) else ""
+
+
+def is_change(text: str) -> bool:
+    """Whether a text asks to change what it names, and does not ask for something of it."""
+    return bool(_CHANGING.search(text)) and not _ASKING.search(text)
 
 
 def _ending_cost(tool: ToolDefinition, name: str) -> float:

@@ -53,7 +53,11 @@ def remove_empty_lines(path: str, spaces_count_as_empty: bool) -> Iterator[bytes
     return written(line for line in lines(path) if line[0])
 
 
-def line_range(path: str, start: int, end: int | None = None) -> Iterator[bytes]:
+def line_range(
+    path: str, start: int, end: int | None = None, step: int | None = None
+) -> Iterator[bytes]:
+    if step is not None:
+        return written(islice(lines(path), start - 1, end, step))
     last = start if end is None else end
     if last < start:
         raise ToolFailure("bad_arguments", f"`end` ({last}) lies before `start` ({start})")

@@ -99,6 +99,15 @@ def test_ranges_and_rests_are_slices(call, lines, start, more):
 
 
 @SOME
+@given(LINES, st.integers(1, 6), st.integers(1, 4))
+def test_a_range_with_a_step_takes_every_so_many_lines(call, lines, start, step):
+    """From `start` to the end, one of `step` lines."""
+    found = call("line_range", text(lines), start=start, step=step)
+
+    assert found == text(lines[start - 1 :: step])
+
+
+@SOME
 @given(LINES)
 def test_blank_lines_go_and_all_others_stay(call, lines):
     """A line of spaces is blank unless it is asked not to be."""
