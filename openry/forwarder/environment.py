@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from openry.sandbox.watch import Watch
+
 #: Passed on from our own environment; nothing else is.
 _PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME")
 _SET = {
@@ -77,14 +79,77 @@ def _is_there(program: str) -> bool:
     return any(os.access(f"{folder}/{program}", os.X_OK) for folder in os.get_exec_path())
 
 
-def make_temporary_folder(base: str) -> str:
-    """A new folder of this call's own; empty when none can be made."""
-    path = f"{base.rstrip('/')}/openry-{os.urandom(6).hex()}"
-    try:
-        os.mkdir(path, 0o700)
-    except OSError:
-        return ""
-    return path
+class TemporaryFolder:
+    """A folder of one call's own, under a name that no other call has.
+
+    Some disks take longer to remove a folder than a short command to run. So where many calls
+    follow each other, one that no command touched gets another name and is the next call's. The
+    watch removes those that wait when we end.
+
+    Attributes:
+        path: Empty when none can be made.
+    """
+
+    def __init__(self, base: str, *, alone: bool) -> None:
+        self.path = f"{base.rstrip('/')}/openry-{os.urandom(6).hex()}"
+        self._base = base
+        self._alone = alone
+        try:
+            if alone or not self._take():
+                os.mkdir(self.path, 0o700)
+            self._made = os.stat(self.path).st_ctime_ns
+        except OSError:
+            self.path = ""
+
+    def close(self) -> None:
+        if self.path and not (not self._alone and self._is_untouched() and self._hand_on()):
+            remove_folder(self.path)
+
+    def _take(self) -> bool:
+        """Whether there was one that waited."""
+        from openry.sandbox.watch import watch
+
+        try:
+            path, keeper, line = _waiting[self._base].pop()
+        except (KeyError, IndexError):
+            return False
+        if keeper is not watch(alone=False):  # our parent's, from before a `fork`
+            return False
+        try:
+            os.rename(path, self.path)
+        except OSError:
+            return False
+        finally:
+            keeper.end(line)
+        return True
+
+    def _is_untouched(self) -> bool:
+        try:
+            about = os.stat(self.path)
+            return (
+                about.st_ctime_ns == self._made
+                and about.st_mode & 0o7777 == 0o700
+                and not os.listdir(self.path)
+            )
+        except OSError:
+            return False
+
+    def _hand_on(self) -> bool:
+        """Whether it waits for the next call now."""
+        from openry.sandbox.watch import watch
+
+        others = _waiting.setdefault(self._base, [])
+        if len(others) >= _MOST_WAITING:
+            return False
+        keeper = watch(alone=False)
+        others.append((self.path, keeper, keeper.leave(self.path)))
+        return True
+
+
+#: Folders that wait for a call, by the one they are in: each with who removes it, and by which
+#: number that one knows it.
+_waiting: dict[str, list[tuple[str, Watch, int]]] = {}
+_MOST_WAITING = 16
 
 
 def remove_folder(path: str) -> None:

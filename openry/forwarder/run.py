@@ -6,7 +6,7 @@ import os
 import time
 
 from openry.errors import SandboxError, UsageError
-from openry.forwarder.environment import make_temporary_folder, remove_folder
+from openry.forwarder.environment import TemporaryFolder
 from openry.forwarder.files import OutputFile, open_kept, open_spill, readable
 from openry.forwarder.pump import ENDED, EXCESS, INTERRUPTED, TIMEOUT, TRESPASS, Pump
 from openry.models.command import CommandResult, Ending
@@ -97,14 +97,15 @@ class Done:
 def carry_out(plan: Plan, command_id: int, redactor: Redactor) -> Done:
     """Run the processes of `plan` to their end. None is alive when this returns or raises."""
     started = time.monotonic()
-    own_tmp = "" if plan.launcher.confines_processes else make_temporary_folder(plan.tmp_base)
-    call = _Call(plan, command_id, redactor, own_tmp)
+    confined = plan.launcher.confines_processes
+    folder = None if confined else TemporaryFolder(plan.tmp_base, alone=plan.alone)
+    call = _Call(plan, command_id, redactor, folder.path if folder else "")
     try:
         call.run()
     finally:
         call.clean_up()
-        if own_tmp:
-            remove_folder(own_tmp)
+        if folder:
+            folder.close()
     return call.done(time.monotonic() - started)
 
 

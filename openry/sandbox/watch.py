@@ -10,10 +10,10 @@ from openry.sandbox.launcher import Launch
 from openry.sandbox.process import Process, start
 
 #: Waits for the end of its input, which is ours, and then reads a table (its descriptor 1): the
-#: group of each command that is not over, 0 for one that was about to be started, and its mark.
-#: It kills those groups and every process whose environment holds one of the marks, until a look
-#: finds none. Where something was being started it looks for two seconds: what has not got its
-#: environment yet is not seen.
+#: group of each command that is not over, 0 for one that was about to be started, and its mark; or
+#: `-` and a folder, which it removes if it is empty. It kills those groups and every process whose
+#: environment holds one of the marks, until a look finds none. Where something was being started it
+#: looks for two seconds: what has not got its environment yet is not seen.
 _SCRIPT = """
 read -r nothing
 groups= marks= begun=0 line='
@@ -21,12 +21,14 @@ groups= marks= begun=0 line='
 while read -r group mark; do
     case $group in
         '') continue ;;
+        -) set -- "$@" "$mark"; continue ;;
         0) begun=1 ;;
         *) groups="$groups $group" ;;
     esac
     [ -z "$mark" ] || marks="$marks$mark$line"
 done <&1
 for group in $groups; do kill -KILL -- "-$group" 2>/dev/null; done
+[ $# = 0 ] || rmdir -- "$@" 2>/dev/null
 [ "$groups$begun" = 0 ] && exit
 IFS=$line looks=1 tries=100
 [ $begun = 0 ] || looks=10
@@ -71,25 +73,32 @@ class Watch:
 
         Returns the number by which we speak of it.
         """
-        try:
-            line = self._free.pop()
-        except IndexError:
-            line = next(self._lines)
-        self._write(line, f"0 {mark}")
-        return line
+        return self._add(f"0 {mark}")
 
     def begin(self, line: int, group: int, mark: str) -> None:
         """It was: from now on `group` dies with us as well."""
         self._write(line, f"{group} {mark}")
 
+    def leave(self, folder: str) -> int:
+        """A folder that is to be removed when we end, if it is empty; its number."""
+        return self._add(f"- {folder}")
+
     def end(self, line: int) -> None:
-        """It is over, or could not be started."""
+        """It is over, or could not be started; or that folder is not left any more."""
         self._write(line, "")
         self._free.append(line)
 
     @property
     def works(self) -> bool:
         return self._owner == os.getpid() and not self._process.has_ended()
+
+    def _add(self, text: str) -> int:
+        try:
+            line = self._free.pop()
+        except IndexError:
+            line = next(self._lines)
+        self._write(line, text)
+        return line
 
     def _write(self, line: int, text: str) -> None:
         data = os.fsencode(text)[: _LINE - 1].ljust(_LINE - 1) + b"\n"

@@ -255,3 +255,55 @@ def test_python_capabilities_work_in_the_sandbox(make_hand: MakeHand, backend: s
     )
 
     assert (result.stdout, result.stderr) == ("in\n", "")
+
+
+def test_each_call_has_an_empty_folder_of_its_own(make_hand: MakeHand):
+    """Whatever the one before did with its own: files, links, permissions, nothing at all."""
+    hand = make_hand("none")
+    base = Path(hand.context.workspace).parent
+    lines = ("true", "touch $TMPDIR/a", "chmod 777 $TMPDIR", "mkdir $TMPDIR/a; rmdir $TMPDIR/a",
+             "rmdir $TMPDIR", "true", "true")  # fmt: skip
+    seen = []
+    for line in lines:
+        said = hand.forward(Command(f"echo $TMPDIR; ls -A $TMPDIR; stat -c %a $TMPDIR; {line}"))
+        folder, mode = said.stdout.split()
+        assert mode == "700"
+        seen.append(folder)
+
+    assert len(set(seen)) == len(lines)
+    waiting = [path for path in base.iterdir() if path.name.startswith("openry-")]
+    assert len(waiting) == 1, "one that nobody touched may wait for the next call"
+
+
+#: Two calls, and an end without warning.
+KILLED_BETWEEN = """
+import os, sys
+from openry.config import load_config
+from openry.forwarder import Hand
+from openry.ledger.fast import FastLedger
+from openry.models import Command, RunContext
+
+config = load_config(sys.argv[1], env={})
+hand = Hand(FastLedger(config.ledger), RunContext(workspace=os.getcwd()), config)
+for _ in range(2):
+    hand.forward(Command("true"))
+print(len([name for name in os.listdir(os.environ["TMPDIR"])]), flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_no_folder_waits_for_a_process_that_is_gone(tmp_path: Path):
+    """What waits for the next call is removed by the watch."""
+    base = tmp_path / "tmp dir"
+    base.mkdir()
+    env = {"PATH": os.environ["PATH"], "TMPDIR": str(base)}
+    argv = [sys.executable, "-c", KILLED_BETWEEN, str(tmp_path / "home")]
+    (tmp_path / "home").mkdir(mode=0o700)
+
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True)
+
+    assert done.stdout == b"1\n", done.stderr.decode()
+    until = time.monotonic() + 60
+    while list(base.iterdir()) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not list(base.iterdir())
