@@ -220,6 +220,7 @@ def _put_fallback(text: str, step_id: str, data: StepData) -> str:
 _SHARED = (
     "kind", "agent", "capabilities", "sandbox", "command_policy", "secrets", "env", "on_failure",
     "on_validation_fail", "on_payload_missing", "on_dropped", "model_ladder", "payload_from",
+    "parallel_actions", "blackboard",
 )  # fmt: skip
 #: What cannot be joined at all.
 _ALONE = ("for_each", "validation_routing", "prompt_blocks", "overflow_strategy")

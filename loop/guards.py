@@ -20,7 +20,7 @@ Heirs = Mapping[str, Sequence[str]]
 _NONE: Heirs = MappingProxyType({})
 _FAILURE_ROUTES = ("on_failure", "on_validation_fail", "on_payload_missing", "on_dropped")
 #: What may never grow without a person: a new step, or a changed one, may not name them anew.
-_POWERS = ("sandbox", "command_policy", "secrets", "env", "agent", "model_ladder")
+_POWERS = ("sandbox", "command_policy", "secrets", "env", "agent", "model_ladder", "blackboard")
 _HIDING = (
     (re.compile(r"\|\|\s*(true|:|exit\s+0)(\s|;|\)|$)"), "hides a failure with `|| true`"),
     (re.compile(r";\s*(true|:|exit\s+0)\s*$"), "ends with a command that cannot fail"),

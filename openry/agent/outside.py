@@ -108,6 +108,7 @@ def prompt_text(task: AgentTask, tools: tuple[ToolDefinition, ...]) -> str:
         wants_payload=task.expect_payload or bool(task.payload_keys),
         payload_keys=task.payload_keys,
         max_tool_calls=task.max_tool_calls,
+        blackboard=task.blackboard,
         system=task.system,
     )
     return f"{contract}\n\n{prompt.task_prompt(task, ())}\n"

@@ -31,6 +31,7 @@ def system_prompt(task: AgentTask, *, tool_calling: bool, capabilities: str) -> 
         payload_keys=task.payload_keys,
         max_tool_calls=task.max_tool_calls,
         parallel_actions=task.parallel_actions,
+        blackboard=task.blackboard,
         system=task.system,
     )
 

@@ -43,6 +43,7 @@ class AgentTask:
         max_tool_calls: Commands and calls; 0 means no limit. The ledger holds the same limit.
         deadline_s: Monotonic seconds after which no further turn begins; None means never.
         parallel_actions: Actions of one reply that may be under way at a time.
+        blackboard: Its commands have one, see `openry.session.blackboard`.
     """
 
     text: str
@@ -63,6 +64,7 @@ class AgentTask:
     seed: int = 0
     deadline_s: float | None = None
     parallel_actions: int = 1
+    blackboard: bool = False
 
 
 class AgentEnding(StrEnum):

@@ -31,6 +31,8 @@ openry snapshot create [--dir DIR]|list|diff A B|restore ID [--to DIR] [--force]
                                            keep a folder as it is, and bring it back
 openry session list|show ID|suspend ID|resume ID|export ID FILE|import FILE|end ID|sweep [--json]
                                            a task's whole life, also on another machine
+openry blackboard list|get|put|append|add|remove [NAME] [TEXT] [--board NAME]
+                                           texts that the steps of all sessions share
 openry secret set NAME | list [--json] | remove NAME
                                            values that steps ask for by name; the value is typed in
 openry trust [DIR] [--forget|--show] [--json]
@@ -51,6 +53,7 @@ openry --version
 #: Which module of this package answers a word.
 _COMMANDS = {
     "backup": "backup",
+    "blackboard": "blackboard",
     "config": "settings",
     "doctor": "doctor",
     "init": "init",

@@ -25,7 +25,7 @@ LEDGER = "openry.db"
 #: What a person wrote or decided.
 _WRITTEN = (
     "config.yaml", "trusted.json", "compositions", "workflows", "overflow_workflows", "policies",
-    "capabilities", "agents", "overflow", "loops",
+    "capabilities", "agents", "overflow", "loops", "blackboards",
 )  # fmt: skip
 #: What runs left behind: large, and only of use with the ledger that names it.
 _LEFT = ("runs", "snapshots", "instances")

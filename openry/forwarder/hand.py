@@ -331,6 +331,8 @@ class Hand:
         _check(command, shell)
         workspace = {"OPENRY_WORKSPACE": context.workspace} if context.workspace else {}
         env = build_environment(self._env, launcher.env, workspace, context.env, command.env)
+        if context.programs:
+            env["PATH"] = f"{context.programs}:{env['PATH']}"
         return Plan(
             argvs=command.stages or ((*shell, command.text),),
             script=_script(command.text),

@@ -248,6 +248,7 @@ class RunContext:
         token: Shows that who asks was started for this run; nobody else has it.
         once: As of a command, for every command of the run.
         watched: Whoever acts may go round in circles, and is told and stopped then.
+        programs: A folder whose programs come first on PATH; empty for none.
     """
 
     run_id: str = MANUAL_RUN
@@ -268,3 +269,4 @@ class RunContext:
     task_words: tuple[str, ...] = ()
     once: bool = False
     watched: bool = False
+    programs: str = ""

@@ -186,6 +186,20 @@ def _unused_parallel_actions(workflow: WorkflowSpec, report: Report) -> None:
             _warn(report, ("sub_steps", place, "parallel_actions"), said, "leave it out")
 
 
+def _unused_blackboard(workflow: WorkflowSpec, report: Report) -> None:
+    """`blackboard` where nothing runs commands."""
+    for place, step in enumerate(workflow.sub_steps):
+        agents = [agent for agent in (step.agent, workflow.agent) if agent is not None]
+        calls_alone = step.kind is Kind.AGENT and (step.capabilities or workflow.capabilities)
+        free = any(agent.mode == "free" or agent.adapter for agent in agents)
+        if not step.blackboard or (calls_alone and free):
+            continue
+        if calls_alone or step.kind not in (Kind.AGENT, Kind.SHELL):
+            said = f"step `{step.id}` runs no commands, so it cannot use its blackboard"
+            hint = "give its agent `mode: free`" if calls_alone else "leave it out"
+            _warn(report, ("sub_steps", place, "blackboard"), said, hint)
+
+
 _WORKFLOW_CHECKS: tuple[Callable[[WorkflowSpec, Report], None], ...] = (
     _unreachable,
     _no_exit,
@@ -195,6 +209,7 @@ _WORKFLOW_CHECKS: tuple[Callable[[WorkflowSpec, Report], None], ...] = (
     _offered,
     _unused_steps_payload,
     _unused_parallel_actions,
+    _unused_blackboard,
 )
 
 

@@ -20,7 +20,7 @@ from openry.models.command import MANUAL_RUN
 from openry.orchestrator.course import Standing
 from openry.orchestrator.room import Room
 from openry.orchestrator.rules_scene import CannotEvaluate
-from openry.orchestrator.settings import policies_of, sandbox_of
+from openry.orchestrator.settings import blackboard_of, policies_of, sandbox_of
 from openry.orchestrator.spec import SubStep
 from openry.sandbox.hosts import canonical, is_allowed
 
@@ -132,6 +132,7 @@ class Outside:
             workspace=self._standing.workspace,
             sandbox=self._sandbox,
             policy=tuple(policy),
+            **blackboard_of(self._step, self._room.config),
         )
         return Hand(self._room.fast, context, self._room.config).forward(command)
 

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from openry.config import Config
+from openry.files import make_private_folder
 from openry.forwarder.bounds import narrowed
 from openry.forwarder.judging import policy_of
 from openry.models import RunContext, SandboxSpec
@@ -20,6 +22,7 @@ from openry.policy import Policy
 from openry.policy.load import preset_with
 from openry.sandbox.hosts import in_both
 from openry.secretstore import SecretStore
+from openry.session.blackboard import FOLDER, PROGRAMS, folder_of
 
 
 def sandbox_of(
@@ -38,7 +41,21 @@ def sandbox_of(
     for policy in policies:
         spec = narrowed(spec, policy, standing.workspace)
     spec = replace(spec, protect=(*spec.protect, *_policy_files(standing, step)))
+    if step is not None and step.blackboard:
+        refused = "a drafted workflow has no blackboard" if standing.drafted else spec.refused
+        board = str(folder_of(config, step.blackboard))
+        spec = replace(spec, write=(*spec.write, board), refused=refused)
     return spec if writable else replace(spec, write=(), read=(*spec.read, *spec.write))
+
+
+def blackboard_of(step: SubStep | None, config: Config) -> dict[str, Any]:
+    """What the context of a step's commands has for its blackboard: programs, and where it is."""
+    if step is None or not step.blackboard:
+        return {}
+    folder = folder_of(config, step.blackboard)
+    make_private_folder(folder)
+    env = {FOLDER: str(folder), "BLACKBOARD_PYTHON": sys.executable}
+    return {"programs": str(PROGRAMS), "env": env}
 
 
 def _policies(standing: Standing, step: SubStep | None, config: Config) -> tuple[Policy, ...]:

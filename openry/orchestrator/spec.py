@@ -32,6 +32,7 @@ from openry.orchestrator.shape import (
 )
 from openry.orchestrator.yaml12 import plain
 from openry.sandbox.hosts import HOST_HINT, is_pattern
+from openry.session.blackboard import COMMON, is_name
 
 #: Route targets with a meaning of their own; a sub step may not be called like one.
 DONE, ABORT, RETRY, RETRY_CURRENT, CONTINUE = "done", "abort", "retry", "retry_current", "continue"
@@ -200,6 +201,26 @@ class PromptBlock(Model):
         return self
 
 
+def _board(value: Any) -> Any:
+    """`true` is the blackboard that all share who name none."""
+    return {True: COMMON, False: ""}[value] if isinstance(value, bool) else value
+
+
+def _board_name(name: str) -> str:
+    if name and not is_name(name):
+        raise PydanticCustomError(
+            "blackboard", "must be `true` or a name of letters, digits, `.`, `_` and `-`"
+        )
+    return name
+
+
+Board = Annotated[
+    str,
+    BeforeValidator(_board, json_schema_input_type=bool | str),
+    AfterValidator(_board_name),
+]
+
+
 class ForEach(Model):
     """One run per item: `items` is a list, a template giving one, or a glob."""
 
@@ -298,6 +319,7 @@ class SubStep(Model):
     secrets: Texts = ()
     sandbox: Sandbox | None = None
     env: TextMap = Field(default_factory=dict)
+    blackboard: Board = ""
     capabilities: Texts = ()
     max_output_tokens: Count = 0
     max_step_output_tokens: Count = 0

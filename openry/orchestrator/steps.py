@@ -28,7 +28,13 @@ from openry.orchestrator.outsiders import adapter_of, perform_outside
 from openry.orchestrator.overflow import resume_prompt
 from openry.orchestrator.room import Job, Room
 from openry.orchestrator.scope import scope_of
-from openry.orchestrator.settings import agent_of, policies_of, sandbox_of, secrets_of
+from openry.orchestrator.settings import (
+    agent_of,
+    blackboard_of,
+    policies_of,
+    sandbox_of,
+    secrets_of,
+)
 from openry.orchestrator.spec import AgentSpec, Kind, PromptBlock, SubStep
 from openry.orchestrator.templates import render_command, render_text, render_value
 from openry.output.kinds import task_words
@@ -174,6 +180,7 @@ class Steps:
             seed=job.run.attempt - 1,
             deadline_s=None if limit_s is None else monotonic() + limit_s,
             parallel_actions=step.parallel_actions,
+            blackboard=bool(step.blackboard),
             **{name: cap for name, cap in caps.items() if cap is not None},
         )
 
@@ -183,6 +190,7 @@ class Steps:
         """The hand of this run: its limits, its sandbox, its secrets, its way to be stopped."""
         standing, config = job.standing, self.room.config
         secrets = secrets_of(step, os.environ, config.home)
+        board = blackboard_of(step, config)
         context = RunContext(
             run_id=job.run_id,
             workflow=standing.spec.name,
@@ -196,6 +204,7 @@ class Steps:
             env={
                 **{name: scope["env"][name] for name in (*standing.spec.env, *step.env)},
                 **secrets,
+                **board.get("env", {}),
                 "OPENRY_IDEMPOTENCY_KEY": idempotency_key(job.run),
             },
             sandbox=sandbox_of(standing, step, config),
@@ -203,6 +212,7 @@ class Steps:
             token=self.room.token(job),
             once=step.irreversible,
             watched=step.kind is Kind.AGENT,
+            programs=board.get("programs", ""),
             **self._reader(job, step, scope),
         )
         if secrets:

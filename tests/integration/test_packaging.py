@@ -56,6 +56,14 @@ def test_the_wheel_carries_every_data_file(source, wheel):
             assert archive.read(prefix + name) == (source / name).read_bytes(), name
 
 
+def test_the_programs_of_a_step_can_be_started(wheel):
+    """`blackboard` and `blackboard-lock` are programs in the wheel too."""
+    with zipfile.ZipFile(wheel) as archive:
+        for name in ("blackboard", "blackboard-lock"):
+            mode = archive.getinfo(f"openry/session/programs/{name}").external_attr >> 16
+            assert mode & 0o111 == 0o111, name
+
+
 def test_an_installed_openry_lists_its_data(source, installed, tmp_path):
     """`data_root()` leads into the wheel: every pack, prompt and workflow is there and loads."""
     code = """

@@ -85,6 +85,10 @@ STEP = {
         "integration/engine/test_parallel_steps.py",
         "test_actions_of_one_reply_are_under_way_at_the_same_time",
     ),
+    "blackboard": (
+        "integration/engine/test_blackboards.py",
+        "test_what_one_session_puts_there_another_finds",
+    ),
     "max_sub_step_retries": (COURSES, "test_retries_stop_at_the_limit"),
     "retry_backoff_seconds": (COURSES, "test_backoff_waits_before_a_retry"),
     "on_success": (COURSES, "test_routes_lead_where_they_say"),

@@ -104,6 +104,17 @@ def test_a_sound_workflow_has_nothing_to_be_said():
             "w.yaml:2: warning: `parallel_actions` of step `a` is for the built-in agent alone",
         ),
         (
+            "sub_steps: [{id: a, kind: approval, prompt: x, blackboard: true}]",
+            "w.yaml:1: warning: step `a` runs no commands, so it cannot use its blackboard"
+            " (leave it out)",
+        ),
+        (
+            "capabilities: [sort_lines]\n"
+            "sub_steps: [{id: a, description: x, blackboard: mine}]",
+            "w.yaml:2: warning: step `a` runs no commands, so it cannot use its blackboard"
+            " (give its agent `mode: free`)",
+        ),
+        (
             "sub_steps: [{id: a, description: x, on_payload_missing: abort}]",
             "w.yaml:1: warning: step `a` promises no payload, so none can be missing",
         ),
