@@ -364,9 +364,13 @@ def memory(
     from loop.memory import search
 
     with _sentences(as_json=as_json), start.kit() as kit:
+        if not words.strip():
+            raise UsageError("the words are empty: give some of a failure, e.g. `no such file`")
         found = search(kit.ledger, words)
         if as_json:
             _print_json(edits=found)
+        elif not found:
+            print(f"nothing was tried yet for a failure like `{words}`")
         else:
             _table(found, ("verdict", "operation", "failure_class", "cause", "session"))
 

@@ -77,4 +77,4 @@ def counted(found: Sequence[dict[str, Any]]) -> Memory:
 
 def search(ledger: Ledger, text: str, limit: int = LIKE) -> list[dict[str, Any]]:
     """Edits for failures whose words are like `text`, for a person."""
-    return like(ledger, text, limit=limit)
+    return like(ledger, text, limit=limit, whole=True)

@@ -30,7 +30,8 @@ def require_operator(config: Config, given: Path | None, *, interactive: bool) -
         UsageError: It is neither; the sentence says where the token is.
     """
     if given is not None:
-        if not compare_digest(_read(given).encode(), operator_token(config).encode()):
+        token = operator_token(config)  # first: the file that is given may be the one it makes
+        if not compare_digest(_read(given).encode(), token.encode()):
             raise UsageError(f"`{given}` does not hold the operator's token")
         return
     if not interactive:
@@ -53,6 +54,7 @@ def _make(place: Path) -> None:
     """Whole or not at all; who makes it at the same moment makes the only one."""
     draft = place.with_name(f".{NAME}.{secrets.token_hex(4)}")
     try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(fd, "w", encoding="ascii") as file:
             file.write(secrets.token_hex(32) + "\n")

@@ -117,6 +117,17 @@ def test_only_the_operator_answers_for_a_person(call, call_json, here):
     assert place.read_text() == token
 
 
+def test_a_script_may_name_the_token_before_there_is_one(call, here):
+    """In a fresh home the file that is named is the one that is made: nobody has to fail first."""
+    place = here.parent / "home" / "operator.token"
+    place.unlink(missing_ok=True)
+
+    _, _, said = call("approve", "nothing", "--token-file", str(place))
+
+    assert "there is no instance `nothing`" in said
+    assert place.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_person_at_a_terminal_needs_no_token(here, call_json):
     """A real terminal, with a real person's keyboard at its other end."""
     _, started = call_json("start", "asking.yaml", "--wait")

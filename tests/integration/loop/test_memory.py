@@ -51,6 +51,41 @@ def test_the_likest_failure_comes_first(ledger):
     assert search(ledger, '"') == []
 
 
+MISSING = Diagnosis(
+    "count", FailureClass.WRONG_COMMAND, "step `count` reads `ap.log`", "s4",
+    command=CommandSeen("grep -c ERROR ap.log", 2, stderr="grep: ap.log: No such file"),
+)  # fmt: skip
+CHINESE = Diagnosis("zh", FailureClass.WRONG_CONTENT, "第二列的日期不对", "s5")
+
+
+@pytest.mark.parametrize(
+    ("words", "session"),
+    [
+        ("no such file", "a"),
+        ("ERROR", "a"),
+        ("counting", "a"),
+        ("set_retries", "a"),
+        ("日期", "b"),
+        ("列", "b"),
+    ],
+)
+def test_a_person_finds_it_by_any_word_of_it(ledger, words, session):
+    """What a command said and printed counts, what was edited, and other forms of a word."""
+    remembered(ledger, "a", MISSING, (AGAIN, "accepted"))
+    remembered(ledger, "b", CHINESE, (LONGER, "rejected"))
+    remembered(ledger, "c", OTHER, (LONGER, "rejected"))
+
+    assert search(ledger, words)[0]["session"] == session
+
+
+def test_a_failure_is_compared_by_its_kind_alone(ledger):
+    """What was printed and edited in another task says nothing of this one's like."""
+    remembered(ledger, "a", MISSING, (AGAIN, "accepted"))
+    printed = Diagnosis("x", FailureClass.FLAKY, "retries No such file", "s9")
+
+    assert not recall(ledger, "mine", "9999")(printed).tried
+
+
 def test_what_helped_ranks_before_what_did_not(ledger):
     """Of two proposals the one whose like was accepted is tried first; the unknown lies between."""
     for session in "abc":
