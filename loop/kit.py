@@ -121,19 +121,10 @@ class Kit:
 
     @contextmanager
     def open_copy(self, snapshot: str, near: Path) -> Iterator[Path]:
-        """A throw-away copy of a snapshot, in a folder of its own under `near`.
-
-        The first free name is taken: a command that prints its folder prints the same in a
-        resumed session, so that a model's recorded answers still fit.
-        """
-        near.mkdir(mode=0o700, parents=True, exist_ok=True)
-        place = _new_folder(near)
-        try:
-            folder = place / "copy"
+        """A throw-away copy of a snapshot, in a folder of its own under `near`."""
+        with new_folder(near) as folder:
             self.store.restore(snapshot, folder)
             yield folder
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
 
     def close(self) -> None:
         if "fast" in self.__dict__:
@@ -148,7 +139,22 @@ class Kit:
         self.close()
 
 
-def _new_folder(near: Path) -> Path:
+@contextmanager
+def new_folder(near: Path) -> Iterator[Path]:
+    """The name of a folder under `near` that is not there yet, and is gone afterwards.
+
+    The first free name is taken: a command that prints its folder prints the same in a resumed
+    session, so that a model's recorded answers still fit.
+    """
+    near.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place = _free(near)
+    try:
+        yield place / "copy"
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _free(near: Path) -> Path:
     for number in count():
         place = near / f"run-{number}"
         try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from loop import second as second_reading
 from loop.evidence import CommandSeen, StepRun, Trial, cut
+from loop.kit import Kit, new_folder
 from loop.values import Acceptance, RuleData
 from openry.clock import monotonic
 from openry.errors import NotFoundError
@@ -28,7 +29,6 @@ from openry.orchestrator.spec import WorkflowSpec
 from openry.orchestrator.validation import check_rules, parse_rules
 
 if TYPE_CHECKING:
-    from loop.kit import Kit
     from loop.models import Models
 
 #: Seeds and attempts of one draw lie this far from those of the next.
@@ -168,14 +168,11 @@ class EngineRunner:
             Interrupted: Somebody asked to stop.
         """
         began, spent, self._draw = monotonic(), self.models.spent(), draw
-        replay = self.engine.replay(trial.instance_id, step_id)
-        folder = Path(str(replay.row["workspace"]))
-        try:
+        with new_folder(self.work) as folder:
+            replay = self.engine.replay(trial.instance_id, step_id, workspace=folder)
             outcome = self._ended(str(replay.row["instance_id"]))
             hard = self.judge(self.acceptance.hard, folder, outcome.payload)
             second = second_reading.judge(self.wanted, folder) if self.strict else ()
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         tokens, cost = self.models.spent()
         return Trial(
             text=trial.text,

@@ -184,6 +184,7 @@ class Engine:
         model: str = "",
         recorded: bool = False,
         mended: Loaded | WorkflowSpec | None = None,
+        workspace: Path | None = None,
         dry_run: bool = False,
     ) -> Replay:
         """Queue an instance once more from one of its steps, on the files as they were before.
@@ -192,6 +193,8 @@ class Engine:
             model: Acts in every agent step instead of those that did.
             recorded: Agents say again what they said then; no model is asked.
             mended: The workflow as it is to be followed from there on, instead of as it was.
+            workspace: A folder that is not there yet, to work in; by default one of its own under
+                OPENRY_HOME, whose name is never the same.
 
         Raises:
             UsageError: It has no such step, nobody kept those files, or what an agent said is not
@@ -205,6 +208,8 @@ class Engine:
             about["mended"] = row_of(plan, self.config, file=file, inputs=instance.inputs)
         with self.ledger.read() as connection:
             replay = plan_replay(self.room, connection, instance, from_step, **about)
+        if workspace is not None:
+            replay.row["workspace"] = str(workspace)
         if not dry_run:
             folder = Path(replay.row["workspace"])
             folder.mkdir(parents=True)

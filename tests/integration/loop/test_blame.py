@@ -35,7 +35,7 @@ sub_steps:
 RULES = ({"type": "file_contains", "path": "report.txt", "regex": r"\A2\s*\Z"},)
 COMMANDS = {
     "STEP-START": "cp app.log copy.log",
-    "STEP-GATHER": "grep -c {word} copy.log > n.txt; true",
+    "STEP-GATHER": "pwd; grep -c {word} copy.log > n.txt; true",
     "STEP-REPORT": "cp n.txt report.txt",
 }
 
@@ -90,6 +90,24 @@ def test_the_rest_begins_with_the_files_before_its_step(runner):
     assert [step.id for step in early.steps] == ["gather", "report"]
     assert (late.acceptable, early.acceptable) == (False, True)
     assert not list(Path(runner.kit.config.home).glob("instances/*/*"))
+
+
+def test_drawn_twice_the_rest_asks_the_same(runner):
+    """A session that was killed while it looked finds each answer again: nothing is paid twice.
+
+    Answers are kept by the question, and a question holds the folder as the commands print it.
+    """
+    trial = runner.run(FLOW)
+    dice = runner.models.open("openai/dice")
+    asked = []
+    for _ in range(2):
+        before = len(dice.requests)
+        runner.rest(trial, "gather", 1)
+        asked.append(dice.requests[before:])
+
+    first, second = ([request.key("m") for request in each] for each in asked)
+    assert first == second
+    assert any(str(runner.work) in request.prompt_text() for request in asked[0]), "it is printed"
 
 
 def test_the_step_that_passed_and_was_wrong_is_found(runner):
