@@ -194,14 +194,14 @@ def _texts(role: str, evidence: Evidence) -> tuple[str, ...]:
 # --- reading a reply ----------------------------------------------------------------------
 
 
-def all_from_json(data: Any) -> list[Action]:
-    """The actions that a turn's JSON object says, in their order.
+def all_of(data: Any) -> list[Any]:
+    """The JSON objects of all actions that a turn's JSON object asks for.
 
-    >>> all_from_json({"actions": [{"action": "run", "command": "ls"}]})
-    [Run(command='ls')]
+    >>> all_of({"actions": [{"action": "run"}, {"action": "report"}]})
+    [{'action': 'run'}, {'action': 'report'}]
     """
     some = data.get(ACTIONS) if isinstance(data, Mapping) else None
-    return list(map(from_json, some)) if isinstance(some, list) and some else [from_json(data)]
+    return some if isinstance(some, list) and some else [data]
 
 
 def from_json(data: Any) -> Action:

@@ -209,10 +209,11 @@ class _Agent:
         if self.tool_calling:
             return [(Nonsense("it calls no tool"), "")]
         try:
-            said = actions.all_from_json(extract(reply.text, "json").value)
+            data = extract(reply.text, "json").value
         except ModelError as error:
-            said = [Nonsense(str(error))]
-        return [(action, "") for action in said]
+            return [(Nonsense(str(error)), "")]
+        some = actions.all_of(data) if self.task.parallel_actions > 1 else [data]
+        return [(actions.from_json(one), "") for one in some]
 
     def _at_once(self, asked: Sequence[tuple[Action, str]], start: int) -> dict[int, Answered]:
         """What the deeds from `start` up to the next report come to, where some may run at the

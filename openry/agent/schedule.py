@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from threading import Lock
 from typing import TypeVar
 
@@ -23,6 +22,9 @@ def carry_out(
         BaseException: What a deed raised, after those that were under way have ended; the rest is
             not begun.
     """
+    # Only who has several at once waits for this to be imported.
+    from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
     done: dict[int, T] = {}
     waiting = list(range(len(deeds)))
     running: dict[Future[T], int] = {}

@@ -128,7 +128,8 @@ def of_call(tool: ToolDefinition, given: Mapping[str, Any], workspace: Path) -> 
     except BadArgumentsError:
         return ANYTHING  # an earlier action may put it right
     asks = tool.requires_confirmation or tool.auth_check is not None
-    if asks or tool.side_effects == "irreversible" or (tool.network and not command.urls):
+    elsewhere = tool.side_effects == "irreversible" or (tool.network and not command.urls)
+    if asks or elsewhere or (tool.side_effects == "writes" and not command.writes):
         return ANYTHING
     root = os.path.realpath(workspace)
     hosts = [f"//{urlsplit(url).hostname}" for url in command.urls]

@@ -121,6 +121,8 @@ def test_a_call_touches_what_its_arguments_name(folder):
     posted = touch("http_request", url="http://example.com/2", method="POST")
     assert not conflict(one, one) and conflict(one, posted) and conflict(posted, posted)
     assert touch("sort_lines", file="a") == ANYTHING
+    writes = registry.get("current_time").model_copy(update={"side_effects": "writes"})
+    assert of_call(writes, {"zone": "UTC"}, folder) == ANYTHING
     assert touch("fetch_mail", host="mail.example.com", user="u") == ANYTHING
 
 
@@ -270,7 +272,8 @@ def test_a_model_without_tool_calling_may_ask_for_several(desk):
         if "actions" in each["properties"]
     )
     assert (many["minItems"], many["maxItems"]) == (2, 4)
-    alone = ScriptedModel([end])
+    alone = ScriptedModel([json.dumps({"actions": some}), end])
     desk.run(desk.task("x", mode=Mode.FREE), alone)
+    assert "has no `action`" in alone.requests[1].messages[-1].text
     assert "actions" not in json.dumps(alone.requests[0].schema)
     assert "same time" not in alone.requests[0].messages[0].text
