@@ -56,7 +56,7 @@ def link(before: str, *columns: str | int | None) -> str:
     """
     said = [_quoted(c) if isinstance(c, str) else "null" if c is None else str(c) for c in columns]
     digest = _EMPTY.copy()
-    digest.update(f"{before}[{','.join(said)}]".encode("utf-8", "surrogateescape"))
+    digest.update(f"{before}[{','.join(said)}]".encode())
     found: str = digest.hexdigest()
     return found
 

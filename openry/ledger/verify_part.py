@@ -96,7 +96,10 @@ def _fits_text(stored: str, before: str, text: str) -> bool:
 
 def fits(stored: str, before: str, columns: tuple[Any, ...]) -> bool:
     """Whether a hash is that of the hash before it and of a row, in today's form or the older."""
-    return stored == _older_link(before, *columns) or stored == link(before, *columns)
+    try:
+        return stored == _older_link(before, *columns) or stored == link(before, *columns)
+    except UnicodeEncodeError:  # bytes that are no text: nobody wrote them
+        return False
 
 
 def _older_link(*parts: Any) -> str:
@@ -164,11 +167,12 @@ class _Chain:
         rows = self._ask(self.before.format(self._mark), chain, number)
         return rows[0][0] if rows else ""
 
-    def _ask(self, query: str, *values: str | int) -> list[Any]:
+    def _ask(self, query: str, name: str, *values: int) -> list[Any]:
         try:
-            self._other.execute(query, values)
-        except UnicodeEncodeError:  # a name that is no UTF-8: nothing was ever written for it
+            str(name).encode()
+        except UnicodeEncodeError:  # bytes that are no text: nobody wrote anything for them
             return []
+        self._other.execute(query, (name, *values))
         rows: list[Any] = self._other.fetchall()
         return rows
 
