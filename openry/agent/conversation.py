@@ -98,7 +98,6 @@ class Conversation:
         if len(old) <= len(self._summarized):
             return
         room = budget_tokens - _size(turns[:2]) - _size(newest)
-        told = None
         asked = summary.question(
             old,
             summarizer,
@@ -107,11 +106,13 @@ class Conversation:
             words=self._words,
             purpose=self._purpose,
         )
-        if asked is not None:
-            with suppress(ModelError, BudgetError):
-                reply = summarizer.complete(asked)
-                self.spent = self.spent.plus(reply, turns=0)
-                told = summary.told(reply, old, room, self._redact)
+        if asked is None:
+            return
+        told = None
+        with suppress(ModelError, BudgetError):
+            reply = summarizer.complete(asked)
+            self.spent = self.spent.plus(reply, turns=0)
+            told = summary.told(reply, old, room, self._redact)
         if told is None:
             self._summarizer = None
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from openry.agent.schedule import Together
 from openry.agent.task import AgentEnding, AgentOutcome, AgentTask, Block, Mode
 from openry.capability import ToolResult, invoke
 from openry.clock import monotonic
-from openry.errors import BadFileError, OpenRYError, StorageError
+from openry.errors import BadFileError, ModelError, OpenRYError, StorageError
 from openry.forwarder.hand import Hand
 from openry.ledger.runs import Run
 from openry.llm import Budget, Model, Purpose
@@ -135,8 +136,7 @@ class Steps:
             outcome = perform_outside(self.room, job, adapter, agent, task, hand)
             return _agent_end(outcome, stopped=job.stop.is_set())
         model: Model = self.room.model(_model_of(agent, step, job.run.attempt, self.room))
-        told_by = self.room.config.context_summary_model
-        summarizer = self.room.model(told_by) if told_by else None
+        summarizer = self._summarizer()
         if agent.max_cost_usd is not None:
             budget = Budget(usd=agent.max_cost_usd)
             model = Budgeted(model, budget)
@@ -158,6 +158,13 @@ class Steps:
             summarizer=summarizer and Stoppable(summarizer, job.stop.is_set),
         )
         return _agent_end(outcome, stopped=job.stop.is_set())
+
+    def _summarizer(self) -> Model | None:
+        """Who tells an agent its older turns; where it cannot be had, the digest stands in."""
+        name = self.room.config.context_summary_model
+        with suppress(ModelError):
+            return self.room.model(name) if name else None
+        return None
 
     def _task(self, job: Job, step: SubStep, scope: Scope, agent: AgentSpec) -> AgentTask:
         offered = step.capabilities or job.standing.spec.capabilities

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from openry.config import load_config
+from openry.errors import ModelError
 from openry.ledger.llm_calls import calls
 from openry.llm import ScriptedModel
 from openry.llm.record import Recorded
@@ -59,6 +60,23 @@ def test_it_shares_the_money_of_the_step(bench):
     _, told = read(bench, "0.5", teller)
 
     assert teller.requests == [] and "It was all read." not in told
+
+
+def test_a_model_that_cannot_be_had_stops_nobody(bench):
+    """The digest stands in, as for any other failure."""
+    bench.engine.room._open_model = lambda name: (
+        bench.models[name] if name == "scripted" else missing()
+    )
+
+    def missing():
+        raise ModelError("no_weights", "there are none")
+
+    (bench.workspace / "log").write_text("".join(f"line {n}\n" for n in range(400)))
+    model = bench.script(LOOK, LOOK.replace("log", "log; :"), DONE, context_tokens=6000)
+    outcome = bench.run(AGENT % "null")
+
+    assert outcome.ok, outcome.reason
+    assert "as a model tells" not in model.requests[-1].prompt_text()
 
 
 def test_the_setting_is_read_and_off_by_default(tmp_path):
