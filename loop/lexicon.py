@@ -44,6 +44,7 @@ _NO_LINES = frozenset(
         "words columns paragraphs sentences letters characters fields sections keys objects "
         "folders directories pages tabs spaces bytes digits chars cells blocks tables "
         "duplicates contents word column paragraph sentence letter character field section "
+        "women men girls boys females males adults children seniors "
         "key object folder page tab is has this its as us files file lines rows times always"
     ).split()
 )
@@ -421,6 +422,36 @@ def _zh_name(words: Words, at: int) -> Iterator[int]:
             return
 
 
+#: What may stand for the rows or lines of a file, and says nothing more of them.
+_ZH_ITEMS = frozenset(
+    """
+    人 学生 同学 员工 职员 订单 商品 产品 客户 用户 顾客 水果 蔬菜 名字 姓名 城市 行 记录 数据 条目 书 书籍 项目
+    任务 货物 物品 国家 地区 部门 班级 课程 电影 歌曲 账单 日志 词条 内容 东西 项 种类 类别 类型 颜色 动物 会员 成员
+    老师 公司 供应商 交易 发票 车辆 设备 文章 单号 值 品种 店铺 电话 邮箱 地址 元素 对象
+    """.split()
+)
+#: What narrows a text down, and so is no part of one that is looked for without quotes.
+_ZH_NARROWS = re.compile(r"第[一二三四五六七八九十\d]|最[前后先]|首个|每[个行]|所有|全部|任何|[一两三几]个|[每各这那]")
+_ZH_LEVELS = ("错误", "警告", "调试")
+
+
+def _zh_item(words: Words, at: int) -> Iterator[int]:
+    for end in _zh_name(words, at):
+        if "".join(words[at:end]) in _ZH_ITEMS:
+            yield end
+
+
+def _zh_level(words: Words, at: int) -> Iterator[int]:
+    if "".join(words[at : at + 2]) in _ZH_LEVELS:
+        yield at + 2
+
+
+def _zh_text(words: Words, at: int) -> Iterator[int]:
+    for end in _zh_name(words, at):
+        if not _ZH_NARROWS.search("".join(words[at:end])):
+            yield end
+
+
 def _zh_list(words: Words, at: int) -> Iterator[int]:
     def ends(start: int, count: int) -> Iterator[int]:
         for end in _zh_name(words, start):
@@ -439,7 +470,15 @@ def _zh_slots() -> dict[str, Slot]:
         "needle": _tokens("L"),
         "replacement": _tokens("L"),
         "value": _zh_value,
-        "bare": _zh_name,
+        "bare": _zh_text,
+        "bare2": _zh_text,
+        "newtext": _zh_name,
+        "item": _zh_item,
+        "thing": _zh_item,
+        "zlevel": _zh_level,
+        "upto": _zh_value,
+        "by": _zh_name,
+        "said": _zh_value,
         "pick": _zh_name,
         "column": _zh_name,
         "column2": _zh_name,

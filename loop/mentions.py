@@ -79,7 +79,10 @@ _EXTENSION = re.compile(
     r"|(?<![\w.])(?P<zh>csv|txt|log|json|md|yaml|yml|xml|html|py|tsv)(?=\s*(?:文件|格式的文件))"
 )
 _WORD_EXTENSION = {"text": "txt", "markdown": "md"}
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w]|\.\d)|(?<=[第前后最])\d+")
+_NUMBER = re.compile(
+    r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w]|\.\d)"
+    r"|(?<=[\u4e00-\u9fff])-?\d+(?:\.\d+)?(?![A-Za-z0-9_-]|\.\d)"
+)
 _TIME = re.compile(
     r"(?<![\w:.-])(?:\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?|\d{1,2}:\d\d(?::\d\d)?)(?![\w:-])"
 )

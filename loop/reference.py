@@ -486,6 +486,8 @@ def _replace(text: str, args: Mapping[str, Any]) -> bytes:
     done, at = [], 0
     look = text.casefold() if args.get("ignore_case") else text
     find = needle.casefold() if args.get("ignore_case") else needle
+    if re.search("[\u4e00-\u9fff]", find) and find not in look:
+        raise UnfitError(f"`{needle}` is not there")  # its ends were guessed
     if len(look) != len(text):
         raise OpenQuestionError("letters change their length with their case")
     while (hit := look.find(find, at)) >= 0:

@@ -168,6 +168,11 @@ def column_at(rows: Sequence[Sequence[str]], args: Args) -> int:
             if len(found) != 1:
                 raise UnfitError(f"no column tells what `{args[key]}` means")
             return found[0]
+    if args.get("op") in ("<", "<=", ">", ">="):  # `under 60`, of the only numbers there are
+        numeric = [i for i in range(len(rows[0])) if all(is_number(r[i]) for r in rows[1:])]
+        if len(numeric) != 1:
+            raise UnfitError("no one column holds numbers")
+        return numeric[0]
     wanted = str(args.get("value", "")).strip().casefold()
     found = [
         i

@@ -19,12 +19,12 @@ from loop.grammar import token_of
 from loop.lexicon import COMPARISONS, FURTHER, JOINS, LEVELS, PLACES, RANKS, Lexicon, sign_of
 from loop.mentions import Kind, Mention
 from loop.phrases import Phrase, Tokens, readings_of, tokenize
-from loop.tables import CONDITION, DEGREES
+from loop.tables import CONDITION, DEGREES, is_number
 
 Args = dict[str, Any]
 #: Where an answer goes when the task names no file for it.
 ANSWER = "answer.txt"
-_MOST_READINGS = 24
+_MOST_READINGS = 96
 #: Endings of files that are tables. A table made from a table stays one, with its heading.
 TABLES = (".csv", ".tsv")
 #: Kinds after which `them` may be what was taken away.
@@ -222,7 +222,7 @@ def _settle_conditions(args: Args, *, turned: bool) -> bool:
     return True
 
 
-_ROWS = re.compile(r"(?i)\b(?:rows?|records?|entr(?:y|ies))\b(?!.*\blines?\b)")
+_ROWS = re.compile(r"(?i)\b(?:rows?|records?|entr(?:y|ies))\b(?!.*\blines?\b)|记录|条数据")
 _NEGATIVE = frozenset(("!=", "not_contains", "not_starts", "not_ends"))
 
 
@@ -358,6 +358,9 @@ _RECOUNTED = frozenset(("high", "low", "sinceyear"))
 _ALIAS = {
     "quoted": "needle",
     "bare": "needle",
+    "bare2": "needle2",
+    "zlevel": "needle",
+    "newtext": "replacement",
     "said": "value",
     "rank": "start",
     "within": "column",
@@ -378,6 +381,8 @@ def _value(tokens: Tokens, phrase: Phrase, name: str, words: tuple[str, ...]) ->
     if name == "columns":
         return tokens.names(words) or None
     if name in ("count", "nth", *NUMBERS):
+        if not tokens.is_token(words[0]):
+            return words[0] if name in BOUNDS and is_number(words[0]) else None
         number = tokens.value(words[0])
         whole = name not in BOUNDS
         if whole and not (isinstance(number, int) and (number > 0 or name == "nth")):

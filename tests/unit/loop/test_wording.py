@@ -88,8 +88,8 @@ def test_counter_examples_are_never_taken_for_the_rule(rule: Rule, text: str) ->
         "Sort guests.csv by age and name into b.csv",
         "Keep the rows of guests.csv where age is over 30 or nearly 30 in b.csv",
         "The average of the age column of guests.csv per city to b.txt",
-        "把 shop.txt 中不以“茶”开头的行存到 b.txt",
-        "把 shop.txt 的奇数行存到 b.txt",
+        "把 shop.txt 中差不多以“茶”开头的行存到 b.txt",
+        "把 shop.txt 里每隔一行的内容存到 b.txt",
         "除了第一行，把 shop.txt 的行存到 b.txt",
     ],
 )
