@@ -13,12 +13,12 @@ _FORMATS = {".json": "json", ".csv": "csv", ".yaml": "yaml", ".yml": "yaml"}
 
 
 def settle(reading: Reading, given: tuple[RuleData, ...]) -> Acceptance:
-    """The acceptance of a task. Stated rules stand alone; inferred ones never reject.
+    """The acceptance of a task. Stated rules stand alone; what is inferred never rejects.
 
     Without stated rules the results that the task names must exist and be what their names say.
     """
     if given:
-        return Acceptance(given, reading.soft_checks, "given")
+        return Acceptance(given, "given")
     best = reading.candidates[0].results if reading.candidates else ()
     names = dict.fromkeys((*reading.artefacts, *best))
     hard: list[RuleData] = []
@@ -28,7 +28,7 @@ def settle(reading: Reading, given: tuple[RuleData, ...]) -> Acceptance:
         if suffix in _FORMATS:
             format_ = _FORMATS[suffix]
             hard.append({"type": "file_matches_schema", "path": name, "format": format_})
-    return Acceptance(tuple(hard), reading.soft_checks, "derived")
+    return Acceptance(tuple(hard), "derived")
 
 
 def rule_words(rule: Mapping[str, Any]) -> str:

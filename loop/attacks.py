@@ -245,7 +245,7 @@ def _scene(kit: Kit) -> Iterator[tuple[Gatekeeper, Trial]]:
             kit,
             "gates",
             kit.store.create(folder).id,
-            Acceptance(ACCEPT, (), "given"),
+            Acceptance(ACCEPT, "given"),
             Path(place, "work"),
             kit.models(order, "gates"),
             wanted={},

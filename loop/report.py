@@ -179,7 +179,7 @@ def _tone(line: str) -> str:
 
 
 def _hard(acceptance: Any) -> Sequence[Mapping[str, Any]]:
-    """The column holds a list of rules, or `{"hard": [...], "soft": [...]}`."""
+    """The column holds a list of rules, or `{"hard": [...]}`."""
     rules: Sequence[Mapping[str, Any]] = (
         acceptance.get("hard", []) if isinstance(acceptance, Mapping) else acceptance
     )

@@ -120,7 +120,6 @@ class EngineRunner:
             after = self.kit.store.create(folder).id
             payload = outcome.payload
             hard = self.judge(self.acceptance.hard, folder, payload)
-            soft = self.judge(self.acceptance.soft, folder, payload)
             second = second_reading.judge(self.wanted, folder)
         tokens, cost = self.models.spent()
         return Trial(
@@ -128,7 +127,7 @@ class EngineRunner:
             state=outcome.state,
             steps=(*self._steps(outcome, after), *_not_reached(workflow, outcome)),
             hard=(*hard, *(second if self.strict else ())),
-            soft=(*soft, *(() if self.strict else second)),
+            soft=() if self.strict else second,
             instance_id=outcome.instance_id,
             before=self.base,
             after=after,

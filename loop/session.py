@@ -186,7 +186,7 @@ class Session:
 
     def _begin(self, understood: Understood, snapshot: str) -> None:
         acceptance = understood.acceptance
-        rules = {"hard": acceptance.hard, "soft": acceptance.soft}
+        rules = {"hard": acceptance.hard}
         values = {
             "name": understood.name,
             "task": self.order.task,
@@ -242,7 +242,7 @@ class Session:
         return Work(
             task=order.task,
             hard=(*understood.acceptance.hard, *(second if strict else ())),
-            soft=(*understood.acceptance.soft, *(() if strict else second)),
+            soft=() if strict else second,
             soft_counts=not order.source or understood.acceptance.origin == "derived",
             survey=understood.survey,
             registry=self.kit.registry,

@@ -46,7 +46,7 @@ class Understood:
             "acceptance": {
                 "origin": acceptance.origin,
                 "hard": [rule_words(rule) for rule in acceptance.hard],
-                "soft": [rule_words(rule) for rule in acceptance.soft],
+                "soft": [f"{path} is what a second reading gives" for path in self.wanted],
             },
             "assumed": list(self.reading.problems),
         }
@@ -138,7 +138,7 @@ def refuse_if_unjudged(reading: Reading, acceptance: Acceptance) -> None:
 
 def seal(acceptance: Acceptance) -> str:
     """The hash that says whether an acceptance is still the one that was agreed."""
-    rules = {"hard": acceptance.hard, "soft": acceptance.soft}
+    rules = {"hard": acceptance.hard}
     text = json.dumps(rules, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -150,7 +150,7 @@ def unsealed(row: Mapping[str, Any]) -> Acceptance:
         UsageError: It is not the one that was sealed.
     """
     stored = row["acceptance"]
-    acceptance = Acceptance(tuple(stored["hard"]), tuple(stored["soft"]), row["acceptance_origin"])
+    acceptance = Acceptance(tuple(stored["hard"]), row["acceptance_origin"])
     if seal(acceptance) != row["acceptance_hash"]:
         raise UsageError(
             f"the acceptance of session `{row['session_id']}` was changed after it was sealed;"

@@ -98,12 +98,10 @@ class Acceptance:
 
     Attributes:
         hard: Reject a result: the person's own, a capability's contract, the artefact's format.
-        soft: Inferred from the wording; they only lower a candidate's rank.
         origin: `given` or `derived`.
     """
 
     hard: tuple[RuleData, ...]
-    soft: tuple[RuleData, ...] = ()
     origin: str = "derived"
 
 
@@ -126,7 +124,6 @@ class Reading:
     Attributes:
         candidates: Feasible readings, best first, no two with the same key.
         plan: The best candidate as short sentences, one a goal.
-        soft_checks: Inferred from the wording alone, independent of any candidate.
         artefacts: New files that the task names.
         problems: Why nothing is feasible, or what had to be assumed.
         missing: What to say of a file that the task reads and that is not there; else "".
@@ -137,7 +134,6 @@ class Reading:
     task: str
     candidates: tuple[Candidate, ...]
     plan: tuple[str, ...]
-    soft_checks: tuple[RuleData, ...] = ()
     artefacts: tuple[str, ...] = ()
     problems: tuple[str, ...] = field(default=())
     missing: str = ""

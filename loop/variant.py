@@ -67,7 +67,7 @@ class Variant:
         """What counts of what was understood."""
         if self.soft != "off":
             return found
-        return replace(found, acceptance=replace(found.acceptance, soft=()), wanted={})
+        return replace(found, wanted={})
 
     def gatekeeper(self, work: Work, runner: Runner) -> Gatekeeper:
         return _KEEPERS[self.gates](work, runner)

@@ -71,7 +71,8 @@ def test_a_person_sees_plan_draft_and_outcome(home, folder):
     (folder / "sorted.txt").unlink()
     quiet = loop("new", SORT, "--dir", folder, "--yes", "--quiet")[1]
 
-    for word in ("plan", "what must hold", "draft", "capability: sort_lines", "converged"):
+    soft = "should: sorted.txt is what a second reading gives"
+    for word in ("plan", "what must hold", soft, "draft", "capability: sort_lines", "converged"):
         assert word in loud
     assert "converged" in quiet
     assert "capability: sort_lines" not in quiet

@@ -64,7 +64,7 @@ def runner(tmp_path):
             kit,
             "s",
             kit.store.create(folder).id,
-            Acceptance(RULES, (), "given"),
+            Acceptance(RULES, "given"),
             tmp_path / "work",
             kit.models(order, "s"),
             wanted={},

@@ -30,7 +30,7 @@ def trial(*held: bool) -> Trial:
 def journal(tmp_path):
     with Ledger(tmp_path / "l.db") as ledger:
         row = {
-            "task": "four tasks", "name": "w", "acceptance": {"hard": [], "soft": []},
+            "task": "four tasks", "name": "w", "acceptance": {"hard": []},
             "settings": {}, "snapshot_id": "s",
         }  # fmt: skip
         yield Journal.begin(ledger, "s", row)

@@ -60,13 +60,13 @@ def session(kit, tmp_path):
     """A session of twelve accepted edits, as the loop writes it down, and its saved workflow."""
     folder = fill(tmp_path / "work")
     order = Order("capitals", str(folder), planner="local/x", model="local/x", accept=ACCEPT)
-    acceptance = Acceptance(ACCEPT, (), "given")
+    acceptance = Acceptance(ACCEPT, "given")
     values = {
         "name": "capitals",
         "task": order.task,
         "directory": str(folder),
         "settings": order.to_data(),
-        "acceptance": {"hard": list(ACCEPT), "soft": []},
+        "acceptance": {"hard": list(ACCEPT)},
         "acceptance_hash": seal(acceptance),
         "acceptance_origin": "given",
         "snapshot_id": kit.store.create(folder).id,
@@ -257,8 +257,8 @@ def test_what_waits_for_a_person_fails_the_check(kit, session, tmp_path):
 
 def _row(journal: Journal) -> dict:
     row = journal.history().session
-    one = {"hard": [ACCEPT[0]], "soft": []}
+    one = {"hard": [ACCEPT[0]]}
     settings = {**row["settings"], "accept": [ACCEPT[0]]}
     kept = {key: row[key] for key in ("task", "directory", "snapshot_id", "acceptance_origin")}
-    sealed = seal(Acceptance((ACCEPT[0],), (), "given"))
+    sealed = seal(Acceptance((ACCEPT[0],), "given"))
     return {**kept, "settings": settings, "acceptance": one, "acceptance_hash": sealed}

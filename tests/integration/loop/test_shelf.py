@@ -49,7 +49,7 @@ def test_the_report_is_one_page_that_loads_nothing():
         "state": "ended",
         "outcome": "converged",
         "stop": "target_met",
-        "acceptance": {"hard": [{"type": "file_exists", "path": "a b.txt"}], "soft": []},
+        "acceptance": {"hard": [{"type": "file_exists", "path": "a b.txt"}]},
         "acceptance_origin": "given",
         "acceptance_strength": "weak",
         "weak_because": ["a rival passes"],
