@@ -37,6 +37,7 @@ def unaccounted(
     """
     plan = [(tool, args) for tool, args in calls]
     found = [*_unused_values(text, mentions, plan), *_unminded(text, mentions, plan)]
+    found += _swollen(text, mentions, plan)
     if tools is not None:
         found += _unknown_words(text, mentions, plan, tools)
     return tuple(dict.fromkeys(words for _, words in sorted(found)))
@@ -109,6 +110,25 @@ def _unused_values(
         yield m.start, _with_word_before(text, m)
 
 
+def _swollen(
+    text: str, mentions: Sequence[Mention], plan: Sequence[Call]
+) -> Iterator[tuple[int, str]]:
+    """Guessed texts that go over into another part of the sentence: `omega but leave the first`."""
+    known = {m.text for m in mentions}
+    for _, args in plan:
+        for key in ("needle", "replacement", "text", "value"):
+            value = str(args.get(key, ""))
+            if value and value not in known and _JOINS.search(value):
+                yield max(text.find(value), 0), value
+
+
+#: Words at which a text without quotes ends.
+_JOINS = re.compile(
+    r"(?i)(?<=\s)(?:but|and|or|then|unless|except|from|to|into|save|write|leave|keep|in)(?=\s)"
+    r"|[,;，；。]|保存|写入|存为|另存|然后"
+)
+
+
 def _names_column(text: str, mention: Mention) -> bool:
     return bool(
         re.match(r"(?i)\s*(?:columns?|fields?|files?|tables?|goals?)\b", text[mention.end :])
@@ -154,6 +174,17 @@ def _never(tool: str, args: Mapping[str, Any]) -> bool:
 
 
 _COMPARES = _either(_set("op", "<", "<=", ">", ">="), _set("regex"))
+_DESCENDS = _either(
+    _set("reverse"),
+    _set("descending"),
+    _set("order", "value"),
+    _tools("max_number", "reverse_lines", "longest_line"),
+)
+_EXTREME = _either(
+    _set("function", "max", "min"),
+    _set("count"),
+    _tools("max_number", "min_number", "longest_line", "shortest_line", "sort_lines"),
+)
 _ORDERS = _either(
     _tools("sort_lines", "csv_sort", "find_files", "list_directory", "count_each_line"),
     _tools("csv_aggregate", "diff"),
@@ -287,6 +318,68 @@ _CONDITIONS: tuple[tuple[re.Pattern[str], Minds], ...] = tuple(
         (
             r"\b(?:without|not containing|not having) \S+(?: and| or|,) (?:without|not)\b",
             _set("regex"),
+        ),
+        # what only some lines are, or are not
+        (
+            r"\b(?:after|before|until|up to|following|preceding|above|below) (?:the |a )?"
+            r"(?:lines?|rows?|words?|headings?|entry|section)\b",
+            _tools("skip_lines", "line_range", "add_to_lines"),
+        ),
+        (
+            r"\bbut (?!keep (?:the |their |its )?(?:original |same )?(?:order|head))"
+            r"(?:leave|keep|only|skip|not)\b",
+            _LEAVES_OUT,
+        ),
+        (r"\b(?:leav|exclud|omitt|skipp)ing (?:out )?", _LEAVES_OUT),
+        (r"\bunless\b|\bneither\b|\bnor\b", _never),
+        (
+            r"\b(?:rows?|records?|entries|lines) (?:with|that ha(?:ve|s)) the "
+            r"(?:\w+est|minimum|maximum|most|least)\b",
+            _either(_tools("csv_sort", "longest_line", "shortest_line", "sort_lines")),
+        ),
+        (
+            r"\b(?:with|of) the (?:\w+est|most|least) [\w ]{1,20} (?:of|for|per|in) "
+            r"(?:each|every)\b",
+            _never,
+        ),
+        (
+            r"\b(?:highest|largest|biggest|greatest|most \w+|newest|latest)(?: \w+){0,2} "
+            r"(?:first|on top|at the top)\b|\bfrom (?:high|large|big|new|most)\w*(?: \w+)? to\b",
+            _DESCENDS,
+        ),
+        (
+            r"\b(?:highest|largest|biggest|greatest|lowest|smallest|oldest|youngest|newest|latest"
+            r"|earliest|cheapest|shortest|longest|heaviest|lightest|fastest|slowest)\b"
+            r"(?!(?: \w+){0,2} (?:first|on top|at the top)\b)",
+            _either(_EXTREME, _DESCENDS, _ORDERS),
+        ),
+        (
+            r"\b(?:which|what|who)(?: \w+){1,6} (?:is|has|have|was) the (?:\w+est|most|least)\b",
+            _EXTREME,
+        ),
+        (
+            r"\b(?:first|last) (?:\w+ )?columns?\b",
+            _either(_set("column"), _set("columns"), _tools("csv_headers")),
+        ),
+        (
+            r"\bwhose \w+|\bwho (?:is|are|ha|live|work|come|earn)\w*",
+            _either(_tools("csv_filter", "json_filter", "csv_sort", "filter_lines")),
+        ),
+        (
+            r"低于|高于|大于|小于|超过|不足|至少|至多|不少于|不多于|多于|少于|早于|晚于|\d分?以[上下]",
+            _COMPARES,
+        ),
+        (r"不是|不等于|不含|不包含|不包括|没有|不带|除了?|排除|不以", _LEAVES_OUT),
+        (r"从高到低|从大到小|由高到低|由大到小|降序|从多到少|倒序|从晚到早|从新到旧", _DESCENDS),
+        (r"从低到高|从小到大|由低到高|由小到大|升序|从少到多|从早到晚", _ORDERS),
+        (r"只出现|仅出现|出现一次|最[高大低小多少]的?(?!值)", _either(_EXTREME, _DESCENDS)),
+        (
+            r"每[个种类一]?(?!行)[\u4e00-\u9fff]{1,4}的",
+            _either(_set("group_by"), _tools("count_each_line")),
+        ),
+        (
+            r"(?<!从)第[\d一二三四五六七八九十]+(?:个|次|列)",
+            _either(_set("column"), _tools("csv_column")),
         ),
         # in which order
         (

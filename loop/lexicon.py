@@ -94,7 +94,7 @@ _MARKS = frozenset(
         *COMPARISONS,
         *JOINS,
         *FURTHER,
-        *("high", "low", "sinceyear"),
+        *("high", "low", "sinceyear", "held"),
     )
 )
 #: Words that number a word of a line.
@@ -347,6 +347,7 @@ def _slots() -> dict[str, Slot]:
         "degree": _degree,
         "pick": _bare(2, "L", _COLUMNS),
         "by": _bare(2, "L", _COLUMNS),
+        "key2": _bare(2, "L", _COLUMNS),
         "key": _bare(1, "L", _COLUMNS),
         "place": _one_of(frozenset(PLACES)),
         "text": _tokens("L"),
@@ -425,13 +426,17 @@ def _zh_name(words: Words, at: int) -> Iterator[int]:
 #: What may stand for the rows or lines of a file, and says nothing more of them.
 _ZH_ITEMS = frozenset(
     """
-    人 学生 同学 员工 职员 订单 商品 产品 客户 用户 顾客 水果 蔬菜 名字 姓名 城市 行 记录 数据 条目 书 书籍 项目
-    任务 货物 物品 国家 地区 部门 班级 课程 电影 歌曲 账单 日志 词条 内容 东西 项 种类 类别 类型 颜色 动物 会员 成员
+    人 学生 同学 员工 职员 订单 商品 产品 客户 用户 顾客 水果 蔬菜 名字 姓名 城市 行 记录 数据
+    条目 书 书籍 项目
+    任务 货物 物品 国家 地区 部门 班级 课程 电影 歌曲 账单 日志 词条 内容 东西
+    项 种类 类别 类型 颜色 动物 会员 成员
     老师 公司 供应商 交易 发票 车辆 设备 文章 单号 值 品种 店铺 电话 邮箱 地址 元素 对象
     """.split()
 )
 #: What narrows a text down, and so is no part of one that is looked for without quotes.
-_ZH_NARROWS = re.compile(r"第[一二三四五六七八九十\d]|最[前后先]|首个|每[个行]|所有|全部|任何|[一两三几]个|[每各这那]")
+_ZH_NARROWS = re.compile(
+    r"第[一二三四五六七八九十\d]|最[前后先]|首个|每[个行]|所有|全部|任何|[一两三几]个|[每各这那]"
+)
 _ZH_LEVELS = ("错误", "警告", "调试")
 
 

@@ -6,6 +6,7 @@ directly. What they must give is computed apart from them (`loop.reference`), on
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -310,6 +311,14 @@ def _rows_of(info: FileInfo) -> list[list[str]]:
             info.head if info.bytes <= len(info.head.encode()) else info.head.rpartition("\n")[0]
         )
         return tables.rows_of(whole)
+    if info.bytes <= len(info.head.encode()):
+        try:
+            found = json.loads(info.head)
+        except ValueError:
+            found = None
+        if isinstance(found, list) and all(isinstance(each, dict) for each in found):
+            keys = info.columns
+            return [list(keys), *([_written(each.get(key)) for key in keys] for each in found)]
     values = re.findall(
         r'"((?:[^"\\]|\\.)*)"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,}\]]+))', info.head
     )
@@ -320,6 +329,10 @@ def _rows_of(info: FileInfo) -> list[list[str]]:
             row[info.columns.index(key)] = text or other
             rows.append(row)
     return rows
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _conditions(op: Op, survey: Survey, tool: str) -> Calls:
@@ -434,6 +447,12 @@ def _csv_sort(op: Op, survey: Survey) -> Calls:
     return _headless(op, [("csv_sort", settings)])
 
 
+def _csv_sort2(op: Op, survey: Survey) -> Calls:
+    """By the second column first: rows that are equal then keep their order."""
+    names = [_named(op, survey, op.args[key]) for key in ("key2", "column")]
+    return _headless(op, [("csv_sort", {"column": name}) for name in names])
+
+
 def _is_down(op: Op, survey: Survey) -> bool:
     info = survey.get(op.inputs[0])
     try:
@@ -529,6 +548,12 @@ _MEANS: dict[str, Make] = {
         ("line_range", {"start": op.args["start"], "step": op.args["step"]})
     ],
     "once_only": _once_only,
+    "count_dropped": lambda op, survey: [*_drop(op, survey), ("count_lines", {})],
+    "top_numbers": lambda op, survey: [
+        ("sort_lines", {"numeric": True, **({"reverse": True} if op.args.get("reverse") else {})}),
+        ("first_lines", {"count": op.args["limit"]}),
+    ],
+    "csv_sort2": _csv_sort2,
     "count_unique_words": lambda op, survey: [
         ("split_lines", {"delimiter": " "}),
         ("count_unique_lines", {"ignore_case": True} if op.args.get("ignore_case") else {}),

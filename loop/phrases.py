@@ -40,6 +40,10 @@ _NO_NEEDLES = frozenset(
     "CSV JSON TXT TSV XML THE AND ALL NOT ONLY OR IN TO OF IS AS BY ON AT IP IPS ID URL URLS "
     "NO".split()
 )
+#: Small words with a capital inside a sentence are names: `starts with An`.
+_AN = re.compile(
+    r"(?:(?<=with )|(?<=is )|(?<=contains )|(?<=contain ))(?:An|A|All|Any|The)(?![\w.])"
+)
 _SIGN = re.compile(r"[A-Z]\d+_|[,;]|(?:[^\s,;])+")
 _PLAIN = {"（": "(", "）": ",", "，": ",", "、": "、", "；": ";", "。": ";", "？": ";", "！": ";"}
 
@@ -173,7 +177,7 @@ def _kept(text: str, mentions: Sequence[Mention]) -> Iterator[Mention]:
 
 
 def _capitals(text: str, mentions: Sequence[Mention]) -> Iterator[Mention]:
-    for match in _CAPITALS.finditer(text):
+    for match in (*_CAPITALS.finditer(text), *_AN.finditer(text)):
         clear = all(match.end() <= m.start or match.start() >= m.end for m in mentions)
         if clear and match.group() not in _NO_NEEDLES:
             yield Mention(Kind.LITERAL, match.group(), *match.span())

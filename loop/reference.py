@@ -29,8 +29,8 @@ Files = Mapping[str, bytes]
 _MOST_BRANCHES = 24
 #: Kinds that see to a table's heading themselves.
 TABLE_KINDS = frozenset(
-    "column columns rows csv_sort count_rows count_rows_where json_to_csv csv_to_json picked best "
-    "distinct count_distinct top_group drop_columns headers grouped table_join".split()
+    "column columns rows csv_sort csv_sort2 count_rows count_rows_where json_to_csv csv_to_json "
+    "picked best distinct count_distinct top_group drop_columns headers grouped table_join".split()
 )
 
 
@@ -281,6 +281,13 @@ def _repeated(text: str, args: Mapping[str, Any]) -> bytes:
 
 def _every(text: str, args: Mapping[str, Any]) -> bytes:
     return _text(_lines(text)[int(args["start"]) - 1 :: int(args["step"])])
+
+
+def _top_numbers(text: str, args: Mapping[str, Any]) -> bytes:
+    if len(_lines(text)) < args["limit"]:
+        raise OpenQuestionError("there are fewer numbers")
+    ordered = _sort(text, {**args, "numeric": True}).decode()
+    return _text(_lines(ordered)[: int(args["limit"])])
 
 
 def _once_only(text: str, args: Mapping[str, Any]) -> bytes:
@@ -537,6 +544,9 @@ COMPUTE: dict[str, Callable[[str, Mapping[str, Any]], bytes]] = {
     "count_repeated": _count(lambda text, args: len(_lines(_repeated(text, args).decode()))),
     "every": _every,
     "once_only": _once_only,
+    "count_dropped": _count(lambda text, args: sum(not _meets(x, args) for x in _lines(text))),
+    "top_numbers": _top_numbers,
+    "csv_sort2": tables.csv_sort2,
     "count_unique_words": _count(_unique_words),
     "count_hits": _count(_hits),
     "most_common": _most_common,

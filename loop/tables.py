@@ -467,6 +467,26 @@ def csv_sort(text: str, args: Args) -> bytes:
     return text_of([*(top if args.get("heading") != "dropped" else ()), *(x for _, x in kept)])
 
 
+def csv_sort2(text: str, args: Args) -> bytes:
+    """Sorted by one column, rows that are equal there by another."""
+    lines, table = _records(text)
+    places = [index_of(table, args["column"]), index_of(table, args["key2"])]
+    kinds: list[Callable[[str], Any]] = []
+    for place in places:
+        cells = [row[place].strip() for row in table[1:]]
+        kinds.append(Decimal if all(map(is_number, cells)) else str)
+        if kinds[-1] is str and sorted(cells) != sorted(cells, key=str.casefold):
+            raise OpenQuestionError("capital and small letters would sort differently")
+    keyed = [
+        (tuple(kind(row[at].strip()) for kind, at in zip(kinds, places, strict=True)), line)
+        for row, line in zip(table[1:], lines[1:], strict=True)
+    ]
+    if len({key for key, _ in keyed}) != len({line for _, line in keyed}):
+        raise OpenQuestionError("rows with equal values may stand in another order")
+    ordered = [line for _, line in sorted(keyed, key=lambda pair: pair[0])]
+    return text_of([*lines[: args.get("heading") != "dropped"], *ordered])
+
+
 def json_to_csv(text: str, args: Args) -> bytes:
     found = _objects(text)
     keys = list(args.get("columns", ())) or list(found[0])

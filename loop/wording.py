@@ -30,7 +30,7 @@ TABLES = (".csv", ".tsv")
 #: Kinds after which `them` may be what was taken away.
 REMOVALS = frozenset(("drop_lines", "drop_empty", "skip", "skip_last"))
 _TABLE_KINDS = frozenset(
-    "rows columns csv_sort json_to_csv drop_columns table_join grouped".split()
+    "rows columns csv_sort csv_sort2 json_to_csv drop_columns table_join grouped".split()
 )
 #: Kinds with a condition on a column.
 _CONDITIONAL = frozenset(
@@ -134,6 +134,8 @@ def _operation(
         output = tokens.value(phrase.output) if phrase.output else f".work/{len(before) + 1}.txt"
     if not _suits(phrase, inputs[0], before):
         return None
+    if phrase.rule.of == "once" and "once" not in said:
+        return None
     table = phrase.rule.reads == "csv" and output.endswith(TABLES)
     if phrase.rule.of == "whole" and not table and "lines" not in said:
         return None  # `everybody who …` may be their names alone
@@ -150,6 +152,10 @@ def _operation(
         return None  # `the column names` are the heading
     args = {**slots, **args}
     turned = args.pop("turned", False)
+    if kind == "keep_numbers" and turned:
+        args = {_BEYOND.get(key, key): value for key, value in args.items()}
+        if len(_BEYOND.keys() & args.keys()) != 1:
+            return None
     if kind in _CONDITIONAL and not _settle_conditions(args, turned=turned):
         return None
     if "column2" in args:
@@ -159,6 +165,8 @@ def _operation(
         settings["order"] = "sorted"
     if settings.get("ignore_case"):
         args["ignore_case"] = True
+    if kind == "distinct":
+        settings.pop("once", None)
     if kind in ("distinct", "extract") and settings.get("order") == "sorted":
         args["order"] = "sorted"
     if kind == "grouped" and "order" in settings:
@@ -189,13 +197,14 @@ def _leaves_answer(tokens: Tokens) -> bool:
 def _settle_conditions(args: Args, *, turned: bool) -> bool:
     """Fill in what each condition leaves to the one before; False where that cannot be told."""
     further: list[Args] = []
-    before = args
+    before, held = args, args.pop("held", False)
     for each in args.get("more", ()):
         named = {key for key in ("column", "degree", "verb") if key in each}
-        if not named:
+        if not named and each.get("held", held) == held:  # `over 3 and under 5`, `in A or in B`
             each = {**{k: before[k] for k in ("column", "degree", "verb") if k in before}, **each}
             if "op" not in each and "op" in before and "upto" not in before:
                 each["op"] = before["op"]
+        held = each.pop("held", held)
         further.append(each)
         before = each
     for each in (args, *further):
@@ -223,6 +232,7 @@ def _settle_conditions(args: Args, *, turned: bool) -> bool:
 
 
 _ROWS = re.compile(r"(?i)\b(?:rows?|records?|entr(?:y|ies))\b(?!.*\blines?\b)|记录|条数据")
+_BEYOND = {"gt_n": "le_n", "le_n": "gt_n", "ge_n": "lt_n", "lt_n": "ge_n"}
 _NEGATIVE = frozenset(("!=", "not_contains", "not_starts", "not_ends"))
 
 
@@ -325,6 +335,9 @@ def _slots(tokens: Tokens, phrase: Phrase) -> Args | None:
         into = further[-1] if further else args
         if name in _SILENT or name in _RECOUNTED:
             continue
+        if name == "held":
+            into["held"] = True
+            continue
         if name in FURTHER:
             if args.setdefault("joined", FURTHER[name]) != FURTHER[name]:
                 return None
@@ -422,7 +435,7 @@ def _with_degree(args: Args, phrase: Phrase) -> Args | None:
         args["op"] = {"since": ">="}.get(args["degree"], ">" if args["degree"] == "after" else "<")
         number = str(args.get("value", ""))
         return args if re.fullmatch(r"[12]\d{3}", number) else None
-    ranks = phrase.rule.kind in ("csv_sort", "best")
+    ranks = phrase.rule.kind in ("csv_sort", "best", "top_numbers")
     if "degree" in args:
         more = DEGREES[args["degree"]][1]
         if ranks and more:
@@ -517,11 +530,11 @@ def _headings(
     """What becomes of a table's first row."""
     if "heading" in settings:
         yield ({"heading": settings["heading"]},)
-    elif kind in ("rows", "columns", "csv_sort") and _stays_table(
+    elif kind in ("rows", "columns", "csv_sort", "csv_sort2") and _stays_table(
         kind, inputs, output, tabled=tabled
     ):
         yield ({"heading": "kept"},)  # a table made of a table
-    elif kind in ("column", "columns", "rows", "csv_sort"):
+    elif kind in ("column", "columns", "rows", "csv_sort", "csv_sort2"):
         yield ({"heading": "dropped"}, {"heading": "kept"})
     elif kind in _LINE_KINDS and inputs[0].lower().endswith(TABLES):
         yield ({}, {"heading": "kept"}, {"heading": "dropped"})
