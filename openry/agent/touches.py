@@ -34,6 +34,8 @@ _TOLD = (
 ).split()
 #: Those that look at more than they name: into folders, or whether something is there.
 _LOOKING = "ls find du stat file readlink realpath test".split()
+#: Those that may put a link where none was.
+_MOVING = {"cp", "mv"}
 #: Options with which a program touches more than is told are not among these.
 _OPTIONS = {
     "cp": re.compile(r"-[rRfvpn]+"),
@@ -115,7 +117,10 @@ def of_line(text: str, workspace: Path) -> Touch:
     verdict = _reading().decide(text, cwd=root, workspace=root)
     if not verdict.allowed or any(_touches_more(part.argv) for part in verdict.parts):
         return ANYTHING
-    looks = any(part.argv[0] in ("[", *_LOOKING) for part in verdict.parts)
+    programs = {part.argv[0] for part in verdict.parts}
+    if programs & _MOVING and not _holds_no_links(root):
+        return ANYTHING  # what it copies may be a link, which then leads elsewhere
+    looks = programs & {"[", *_LOOKING}
     reads = {root} if looks or _LOOKS.search(text) else set(verdict.reads)
     return _touch(root, reads, verdict.writes)
 

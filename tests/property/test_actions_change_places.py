@@ -24,6 +24,7 @@ LINES = st.one_of(
     st.builds("mv {} {}".format, NAMES, NAMES),
     COPIES.map("cp -r {0[0]} {0[1]}".format),
     st.builds("cp {} {}".format, NAMES, NAMES),
+    st.builds("cp -r [a-c] {}".format, FOLDERS),
     st.builds("mkdir -p {}".format, FOLDERS),
     st.builds("rmdir {}".format, FOLDERS),
     st.builds("rm {}".format, NAMES),

@@ -97,6 +97,8 @@ def test_what_links_lead_to_is_not_told(folder):
     for text in ("cat hard", "cat a", "cat d/link", "cp -r d e"):
         assert of_line(text, folder) == ANYTHING, text
     assert of_line("cat d/x", folder) != ANYTHING
+    for text in ("cp -r [a-c] e", "mv d/* e", "cp b c"):
+        assert of_line(text, folder) == ANYTHING, text
 
 
 def test_what_lies_below_a_folder_that_is_moved_waits_for_all(folder):
