@@ -16,6 +16,7 @@ from loop.finishing import rebuilt
 from loop.journal import Attempt, History, Round, text_hash
 from loop.order import Order
 from openry.errors import BadFileError, NotFoundError
+from openry.files import must_be_file
 
 SCHEMA_VERSION = 2
 #: Who wrote a line that is not the loop's.
@@ -113,6 +114,7 @@ def blame(path: Path) -> tuple[Line, ...]:
     """
     notes = path.with_suffix(".prov.json")
     try:
+        must_be_file(path)
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise NotFoundError(f"`{path}` cannot be read as a workflow") from error

@@ -1,9 +1,32 @@
-"""Files that only their owner may read, written whole or not at all."""
+"""Files that only their owner may read, written whole or not at all; and files somebody named."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
+
+#: What a shell's `<(…)` opened for us: a pipe that has a writer.
+_HANDED_OVER = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+
+
+def must_be_file(named: str | Path) -> None:
+    """Whether a file that somebody named can be read to an end.
+
+    A pipe may have no writer: to open it waits for one. A device may have no end.
+
+    Raises:
+        OSError: It is not there, or is none.
+    """
+    name = os.fspath(named)
+    if name.startswith(_HANDED_OVER):
+        return
+    mode = Path(name).stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is no regular file", name)
 
 
 def make_private_folder(folder: Path) -> None:

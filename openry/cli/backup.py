@@ -16,7 +16,7 @@ from openry.cli.parser import Parser
 from openry.clock import utc_now
 from openry.config import Config, load_config
 from openry.errors import BadFileError, StorageError, UsageError
-from openry.files import make_private_folder
+from openry.files import make_private_folder, must_be_file
 from openry.ledger.copying import check_ledger_file, copy_ledger
 from openry.ledger.place import sqlite_path
 from openry.secretstore import FILE as SECRETS
@@ -181,18 +181,21 @@ def restore(file: Path, config: Config) -> str:
 def _unpacked(file: Path, folder: Path) -> list[Path]:
     """The archive's things, looked at before anything of ours is touched."""
     try:
+        must_be_file(file)
+        file.open("rb").close()
+    except OSError as error:
+        why = (
+            "does not exist"
+            if isinstance(error, FileNotFoundError)
+            else f"cannot be read: {str(error.strerror).lower()}"
+        )
+        raise BadFileError(f"`{file}` {why}") from None
+    try:
         with tarfile.open(file) as archive:
             archive.extractall(folder, members=_ours(archive, file), filter="data")
     except (tarfile.TarError, EOFError) as error:
         why = str(error).partition("\n")[0].rstrip(":")
         raise BadFileError(f"{file}: is no archive that `openry backup` wrote: {why}") from error
-    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
-        why = (
-            "does not exist"
-            if isinstance(error, FileNotFoundError)
-            else (f"cannot be read: {str(error.strerror).lower()}")
-        )
-        raise BadFileError(f"`{file}` {why}") from None
     came = sorted((folder / _ROOT).iterdir()) if (folder / _ROOT).is_dir() else []
     if not came:
         raise BadFileError(f"{file}: is no archive that `openry backup` wrote: it is empty")

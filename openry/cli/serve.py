@@ -65,14 +65,16 @@ def _token(path: Path, host: str) -> str:
     Raises:
         UsageError: It cannot be used; or there is none, and the network would be let in.
     """
-    from openry.files import write_private
+    from openry.files import must_be_file, write_private
 
     try:
         if not path.parent.is_dir():
             raise UsageError(f"folder `{path.parent}` of --token-file does not exist; make it")
         if path.is_dir():
             raise UsageError(f"`{path}` is a folder; name a file with --token-file")
-        if not path.exists():
+        if path.exists():
+            must_be_file(path)
+        else:
             if host not in _LOOPBACK:
                 raise UsageError(
                     f"`{host}` is open to the network, and `{path}` holds no token yet; serve once"

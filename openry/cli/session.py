@@ -16,7 +16,7 @@ from openry.session import archive, lifecycle
 from openry.session.archive import Moved
 from openry.session.lifecycle import Session
 
-_STATES = tuple(dict.fromkeys(word for pair in lifecycle.STATES.values() for word in pair))
+_STATES = tuple(dict.fromkeys(word for pair in lifecycle.STATES.values() for word in pair if word))
 _GOES_ON = "`openry-orchestrator run` goes on with it"
 
 
@@ -36,16 +36,7 @@ def _parser() -> Parser:
     listed.add_argument(
         "--state",
         default="",
-        choices=(
-            "",
-            "initialised",
-            "running",
-            "suspended",
-            "ended",
-            "completed",
-            "failed",
-            "aborted",
-        ),
+        choices=_STATES,
         help="only these",
     )
     listed.set_defaults(act=_list)

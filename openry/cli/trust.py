@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from openry.cli.output import write, write_json
 from openry.cli.parser import Parser
 from openry.config import load_config
+from openry.errors import UsageError
 from openry.project import KINDS, Project, find_project, forget, trust
 
 
@@ -18,6 +19,8 @@ def main(words: Sequence[str]) -> int:
     how.add_argument("--show", action="store_true", help="say how it stands; record nothing")
     parser.add_argument("--json", action="store_true", help="as JSON")
     given = parser.parse_args(words)
+    if not given.folder:
+        raise UsageError("DIR is empty; see openry trust --help")
     config = load_config()
     if given.show:
         return _show(find_project(given.folder, config.home), as_json=given.json)

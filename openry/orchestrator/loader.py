@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from openry.errors import BadFileError
+from openry.files import must_be_file
 from openry.models import Problem
 from openry.orchestrator import checks, yaml12
 from openry.orchestrator.report import visible
@@ -91,6 +92,7 @@ def load(
 
 def _read(path: Path, file: str) -> tuple[str, tuple[Problem, ...]]:
     try:
+        must_be_file(path)
         with path.open("rb") as stream:
             raw = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:

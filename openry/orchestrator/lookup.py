@@ -31,6 +31,8 @@ def find_file(name: str, config: Config, *, beside: Collection[str] = ()) -> Pat
         if path.is_file():
             return path
         what = "is a folder, not a workflow file" if path.is_dir() else "does not exist"
+        if path.exists() and not path.is_dir():
+            raise NotFoundError(f"`{name}` is no regular file")
         raise NotFoundError(f"`{name}` {what}{_near_file(path)}")
     known = names(config)
     if name in known:

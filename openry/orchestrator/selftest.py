@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 
 from openry.config import Config
 from openry.errors import BadFileError
+from openry.files import must_be_file
 from openry.llm import Model, ScriptedModel
 from openry.orchestrator import yaml12
 from openry.orchestrator.engine import Engine
@@ -107,6 +108,7 @@ def read_tests(path: Path) -> tuple[Case, ...]:
         BadFileError: With every problem of it.
     """
     try:
+        must_be_file(path)
         text, problems = yaml12.decode(path.read_bytes(), str(path))
     except OSError:
         inside = "" if path.parent.name == "tests" else " or in `tests/` beside the workflow"

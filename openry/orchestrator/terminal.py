@@ -14,6 +14,7 @@ import typer
 
 from openry.config import Config, load_config, make_home
 from openry.errors import UsageError
+from openry.files import must_be_file
 from openry.orchestrator.show import SCHEMA_VERSION
 
 NAME = "openry-orchestrator"
@@ -54,6 +55,7 @@ def _from_file(file: Path) -> Mapping[str, Any]:
     from openry.orchestrator import yaml12
 
     try:
+        must_be_file(file)
         text, problems = yaml12.decode(file.read_bytes(), str(file))
     except OSError as error:
         why = (error.strerror or str(error)).lower()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from openry.data import data_root
 from openry.errors import BadFileError, NotFoundError
+from openry.files import must_be_file
 from openry.policy.policy import Policy
 from openry.policy.reading import is_map, parsed, read_map
 
@@ -57,7 +58,7 @@ def _path_of(source: Any, folders: Sequence[Path]) -> Path:
     text = os.fspath(source)
     if "/" in text or text.endswith((".yaml", ".yml")) or isinstance(source, Path):
         path = Path(text)
-        if not path.is_file():
+        if not path.exists():
             raise NotFoundError(f"no policy file `{text}`")
         return path
     for folder in (data_root() / "templates/policies", *folders):
@@ -121,6 +122,7 @@ def load_file(path: Path, *, tried: bool = True) -> Policy:
         BadFileError: It cannot be read, or is not what it must be.
     """
     try:
+        must_be_file(path)
         text = path.read_text("utf-8")
     except OSError as error:
         raise BadFileError(f"{path}: cannot be read: {error.strerror}") from error

@@ -23,6 +23,7 @@ from typing import IO, Any
 from openry import __version__
 from openry.config import Config
 from openry.errors import BadFileError, OpenRYError, SnapshotError, UsageError
+from openry.files import must_be_file
 from openry.ledger.db import Ledger
 from openry.ledger.instances import Instance, get_instance
 from openry.ledger.journal import Transaction, ledger_now
@@ -258,6 +259,7 @@ def _opened(source: Path) -> Iterator[tarfile.TarFile]:
     from zstandard import ZstdDecompressor, ZstdError
 
     try:
+        must_be_file(source)
         with (
             source.open("rb") as file,
             ZstdDecompressor().stream_reader(file) as unpacked,

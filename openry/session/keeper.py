@@ -96,7 +96,10 @@ class Keeper:
 
         Raises:
             NotFoundError: None does, or several do.
+            UsageError: It is empty.
         """
+        if not prefix:
+            raise UsageError("the id of the snapshot is empty; see openry snapshot list")
         known = self.store.ids()
         if prefix in known:
             return prefix

@@ -502,3 +502,42 @@ def test_a_crash_at_any_step_leaves_the_old_or_the_new(tmp_path, monkeypatch, ac
         steps += 1
     assert 10 < steps < 500
     assert sorted(p.name for p in tmp_path.iterdir()) == ["store", "ws"]
+
+
+@pytest.mark.parametrize("words", [("restore", ""), ("diff", "", ""), ("diff", "ID", "")])
+def test_an_empty_id_means_no_snapshot(said, workspace, words):
+    """Every id begins with nothing, so it says nothing: usage, exit 2, and nothing is changed."""
+    kept_id = kept(said, workspace)
+    (workspace / "a.txt").write_text("two\n")
+
+    status, out, err = said(*(kept_id if word == "ID" else word for word in words))
+
+    assert (status, out.count("id of the snapshot is empty") + err.count("is empty")) == (2, 1)
+    assert (workspace / "a.txt").read_text() == "two\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("session", "show", ""), ("session", "end", ""), ("session", "suspend", ""),
+        ("session", "list", "--state", ""), ("snapshot", "list", "--instance", ""),
+        ("trust", ""), ("capability", "show", ""), ("secret", "remove", ""),
+    ],
+)  # fmt: skip
+def test_an_empty_name_is_nobodys(home, workspace, said, capfd, words):
+    """A script's empty variable never means all of them, the first one, or where we stand."""
+    kept(said, workspace)
+
+    assert cli.main([*words]) == 2
+    assert "``" in (told := "".join(capfd.readouterr())) or "is empty" in told
+
+
+def test_the_states_of_a_session_are_named(home, capfd):
+    """A state that none is ever in is refused with those that there are."""
+    assert cli.main(["session", "list", "--state", "nope"]) == 2
+
+    said = "".join(capfd.readouterr())
+    assert (
+        "--state cannot be `nope` (there are initialised, running, suspended, ended, completed,"
+        " failed, aborted)"
+    ) in said
