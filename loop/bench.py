@@ -32,7 +32,7 @@ from loop.apply import dump
 from loop.bench_tables import MEASURE, Mark, Outcome, Score, row
 from loop.freehand import Tries, cpu_s
 from loop.kit import Kit
-from loop.order import Order, kind_of
+from loop.order import Order, kind_of, read_text
 from loop.suites.making import Wanted
 from loop.values import RuleData
 from loop.variant import USUAL, Variant
@@ -83,14 +83,9 @@ def read_suite(path: Path) -> tuple[Case, ...]:
     """The cases of a suite.
 
     Raises:
-        BadFileError: A line is no case; every problem at once.
-        UsageError: The file cannot be read.
+        BadFileError: The file cannot be read, or a line is no case; every problem at once.
     """
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise UsageError(f"`{path}` cannot be read: {why}") from error
+    lines = read_text(path).splitlines()
     cases, problems = [], []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -113,6 +108,8 @@ def read_suite(path: Path) -> tuple[Case, ...]:
             problems.append(f"{path}:{number}: missing `{error.args[0]}`")
     if problems:
         raise BadFileError("", tuple(problems))
+    if not cases:
+        raise BadFileError(f"{path}: holds no task")
     return tuple(cases)
 
 

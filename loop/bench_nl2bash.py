@@ -34,6 +34,7 @@ from loop.bench_root import Machine, Shown, State, clear
 from loop.evidence import cut
 from loop.freehand import command_in
 from loop.kit import Kit
+from loop.order import read_text
 from openry.errors import BadFileError, UsageError
 from openry.llm import ChatRequest, assistant, system, user
 
@@ -332,7 +333,7 @@ def _machine(kit: Kit, task: Task) -> Iterator[Machine]:
 
 def _read(path: Path, keys: Sequence[str]) -> Iterator[dict[str, Any]]:
     problems = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         try:
             data = json.loads(line)
             lacking = [key for key in keys if key not in data]

@@ -227,6 +227,10 @@ def review(
     from loop.review import hunks, waiting
 
     with _sentences(as_json=as_json), start.kit() as kit:
+        ways = {"--check": check, "--html": html is not None, "--decisions": decisions is not None}
+        chosen = [way for way, is_chosen in ways.items() if is_chosen]
+        if len(chosen) > 1:
+            raise UsageError(f"give one of `{chosen[0]}` and `{chosen[1]}`")
         found = start.history(kit, session_id)
         listed = hunks(found)
         if html is not None:

@@ -7,13 +7,17 @@ import stat
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from loop.values import RuleData
 from openry.errors import BadFileError, UsageError
+from openry.files import must_be_file
 
 MAX_TASK_CHARS = 8000
+#: A larger file was not meant.
+MAX_FILE_BYTES = 10 * 1024**2
 MAX_INSTANCES = 200
 #: Strategy for models that draft freely, and for those that only choose.
 STRUCTURED, GROUNDED = "structured", "grounded"
@@ -102,7 +106,7 @@ def checked(order: Order) -> Order:
         ("--max-minutes", order.max_minutes),
     )
     for flag, limit in limits:
-        if limit is not None and not limit > 0:  # also refuses nan
+        if limit is not None and not 0 < limit < inf:  # also refuses nan
             raise UsageError(f"`{flag}` must be more than 0, got {limit:g}")
     if order.name and not _NAME.fullmatch(order.name):
         raise UsageError(
@@ -143,12 +147,35 @@ def read_accept(given: Sequence[str]) -> tuple[RuleData, ...]:
 
 
 def kind_of(path: str | Path) -> Literal["file", "folder", ""]:
-    """What lies at a path; nothing also where the text is too long to be one."""
+    """What lies at a path; nothing also where the text is too long to be one.
+
+    A device or a pipe is taken for a file: it can be read.
+    """
     try:
         mode = Path(path).stat().st_mode
     except OSError:
         return ""
-    return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else ""
+    return "folder" if stat.S_ISDIR(mode) else "file"
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that a person names.
+
+    Raises:
+        BadFileError: It cannot be read, is no text, or is too large to be meant.
+    """
+    try:
+        must_be_file(path)
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_FILE_BYTES + 1)
+        if len(raw) > MAX_FILE_BYTES:
+            raise BadFileError(f"{path}: larger than {MAX_FILE_BYTES // 1024**2} MiB")
+        return raw.decode("utf-8-sig")
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise BadFileError(f"{path}: cannot be read: {why}") from error
+    except UnicodeDecodeError as error:
+        raise BadFileError(f"{path}: is not UTF-8 text") from error
 
 
 def slug(task: str) -> str:

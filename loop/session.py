@@ -156,13 +156,13 @@ class Session:
         else:
             self._earlier_s = sums(history.rounds)[2]
             self.journal.note(state="running", ended_at=None, **_this_process())
-        self._show(understood)
-        drafter = Drafter(self.kit, self.order, self.id, self._models)
-        drafted = self._draft(drafter, understood)
-        work = self._work(understood, drafted, drafter)
         with closing(self._runner(understood, snapshot)) as runner:
             runner.clear()
             self._end_killed(runner)
+            self._show(understood, runner)
+            drafter = Drafter(self.kit, self.order, self.id, self._models)
+            drafted = self._draft(drafter, understood)
+            work = self._work(understood, drafted, drafter)
             rounds = Rounds(
                 work,
                 runner,
@@ -201,8 +201,12 @@ class Session:
         }
         self.journal = self.journal.begin(self.kit.ledger, self.id, values)
 
-    def _show(self, understood: Understood) -> None:
-        self.emit("plan", {"session": self.id, **understood.to_event()})
+    def _show(self, understood: Understood, runner: EngineRunner) -> None:
+        event = understood.to_event()
+        hard = understood.acceptance.hard
+        if self.order.accept and all(one.passed for one in runner.judge(hard, self._base, {})):
+            event["assumed"].append("all that is stated holds before anything is done")
+        self.emit("plan", {"session": self.id, **event})
         if self.ask is not None and not self.ask("go on with this plan?"):
             raise KeyboardInterrupt
 

@@ -18,7 +18,7 @@ from loop.diagnose import said
 from loop.journal import Attempt, History, Journal, Round
 from loop.kit import Kit, refuse_if_closed, refuse_if_unfit
 from loop.models import trouble
-from loop.order import Order, checked, kind_of, read_accept
+from loop.order import Order, checked, kind_of, read_accept, read_text
 from loop.review import Decision, hunks, read_decisions
 from loop.reviewing import Reviewed, carry_out
 from loop.session import Ask, Session
@@ -252,14 +252,11 @@ def read_decisions_file(found: History, path: Path) -> tuple[Decision, ...]:
     """The decisions that a page or a script wrote.
 
     Raises:
-        UsageError: The file cannot be read.
-        BadFileError: It holds no decisions on this session; every problem at once.
+        BadFileError: It cannot be read, or holds no decisions on this session; every problem at
+            once.
     """
     try:
-        data = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise UsageError(f"`{path}` cannot be read: {why}") from error
+        data = json.loads(read_text(path))
     except ValueError as error:
         raise BadFileError(f"{path}: is no JSON: {error}") from error
     session = found.session["session_id"]
@@ -330,13 +327,7 @@ def _unwritten(path: Path, error: OSError) -> UsageError:
 
 
 def _read(source: Path) -> str:
-    try:
-        text = source.read_text("utf-8-sig")
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise BadFileError(f"{source}: cannot be read: {why}") from error
-    except UnicodeDecodeError as error:
-        raise BadFileError(f"{source}: is not UTF-8 text") from error
+    text = read_text(source)
     if not text.strip():
         raise BadFileError(f"{source}:1: the file is empty")
     return text

@@ -31,13 +31,15 @@ _STATES = {"done": "green", "validated": "green", "failed": "red", "dropped": "r
 
 
 class JsonView:
-    """One JSON object a line, the outcome last. Each line is written out at once."""
+    """One JSON object a line, the outcome last; with `quiet` only that. Written out at once."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
         self._stream = stream or sys.stdout
+        self._quiet = quiet
 
     def __call__(self, event: str, data: Mapping[str, Any]) -> None:
-        self._print({"event": event, **data})
+        if not self._quiet:
+            self._print({"event": event, **data})
 
     def finished(self, finished: Finished) -> None:
         self._print(finished.to_json())
@@ -224,4 +226,4 @@ def _first_lines(path: Path) -> list[str]:
 
 def open_view(*, as_json: bool, quiet: bool) -> JsonView | TextView:
     """The view for these flags."""
-    return JsonView() if as_json else TextView(Console(highlight=False), quiet=quiet)
+    return JsonView(quiet=quiet) if as_json else TextView(Console(highlight=False), quiet=quiet)

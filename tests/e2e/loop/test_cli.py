@@ -75,6 +75,8 @@ def test_a_person_sees_plan_draft_and_outcome(home, folder):
     for word in ("plan", "what must hold", soft, "draft", "capability: sort_lines", "converged"):
         assert word in loud
     assert "converged" in quiet
+    (line,) = loop("new", SORT, "--dir", folder, "--yes", "--quiet", "--json")[1].splitlines()
+    assert json.loads(line)["outcome"] == "converged"
     assert "capability: sort_lines" not in quiet
 
 
@@ -97,7 +99,11 @@ def test_a_person_sees_plan_draft_and_outcome(home, folder):
         (("new", SORT, "--accept", ""), "`file_exists path=out.txt`"),
         (("new", SORT, "--accept", "."), "`.` is a folder"),
         (("new", SORT, "--from", "no/such.yaml"), "no/such.yaml"),
-        (("new", SORT, "--from", "/dev/null"), "/dev/null:1: the file is empty"),
+        (("new", SORT, "--from", "/dev/null"), "/dev/null: cannot be read: it is no regular file"),
+        (("new", SORT, "--from", "/dev/zero"), "/dev/zero: cannot be read: it is no regular file"),
+        (("new", SORT, "--dir", "/dev/null"), "is not a folder"),
+        (("new", SORT, "--budget-usd", "inf"), "--budget-usd"),
+        (("bench", "--suite", "/dev/zero"), "/dev/zero: cannot be read: it is no regular file"),
         (("new", SORT, "--budget-tokens", "0"), "--budget-tokens"),
         (("new", SORT, "--name", "a/b"), "a/b"),
         (("show", "nothing"), "list"),
@@ -110,6 +116,8 @@ def test_a_person_sees_plan_draft_and_outcome(home, folder):
         (("bench", "--gates", "--planners"), "`--planners` has no part in `--gates`"),
         (("bench", "--html", "no/such/page.html"), "no/such/page.html"),
         (("bench", "--html", "."), "`.` cannot be written"),
+        (("review", "x", "--check", "--html", "p"), "one of `--check` and `--html`"),
+        (("review", "x", "--html", "p", "--decisions", "d"), "one of `--html` and `--decisions`"),
         (("resume", "x" * 300), "list"),
         (("templates", "add", "x" * 300), "list"),
         (("bench", "--suite", "x" * 300), "file name too long"),

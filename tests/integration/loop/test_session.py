@@ -159,6 +159,19 @@ def test_a_weak_acceptance_is_no_success_where_a_strong_one_is_required(run, ord
 
 
 @pytest.mark.sandbox
+@pytest.mark.parametrize(("rule", "noted"), [("names.txt", True), ("sorted.txt", False)])
+def test_what_holds_before_the_run_is_said(run, order, rule, noted):
+    """A stated rule that the untouched folder passes says nothing of the result."""
+    accept = ({"type": "file_exists", "path": rule},)
+
+    finished, events = run(order("Sort names.txt into sorted.txt", accept=accept))
+
+    (plan,) = [data for event, data in events if event == "plan"]
+    assert ("all that is stated holds before anything is done" in plan["assumed"]) == noted
+    assert finished.outcome == "converged"
+
+
+@pytest.mark.sandbox
 def test_a_question_is_answered(run, order, folder):
     """A task that names no result file gets its answer as a file of its own."""
     before = tree(folder)

@@ -42,8 +42,16 @@ def test_every_bad_line_is_named(tmp_path):
 
 def test_a_missing_suite_is_one_sentence(tmp_path):
     """No traceback for a path that does not exist."""
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(BadFileError, match="cannot be read"):
         read_suite(tmp_path / "none.jsonl")
+
+
+def test_a_suite_without_a_task_is_said(tmp_path):
+    """No table of nothing."""
+    (tmp_path / "empty.jsonl").write_text("\n")
+
+    with pytest.raises(BadFileError, match="holds no task"):
+        read_suite(tmp_path / "empty.jsonl")
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
 
-from loop.order import Order, checked, read_accept, slug
+from loop.order import MAX_FILE_BYTES, Order, checked, read_accept, read_text, slug
 from openry.errors import BadFileError, UsageError
 
 
@@ -95,3 +96,15 @@ def test_a_rule_may_be_longer_than_a_files_name():
     (rule,) = read_accept((f"file_contains path=sorted.txt contains={text}",))
 
     assert rule["contains"] == text
+
+
+def test_a_file_that_cannot_be_meant_is_not_read(tmp_path):
+    """Too large, no text, or a pipe that nobody writes to: one sentence, nothing waits."""
+    large, binary, pipe = (tmp_path / name for name in ("large", "binary", "pipe"))
+    large.write_bytes(b"x" * (MAX_FILE_BYTES + 1))
+    binary.write_bytes(b"\xff")
+    os.mkfifo(pipe)
+
+    for path, why in ((large, "larger than 10 MiB"), (binary, "UTF-8"), (pipe, "no regular file")):
+        with pytest.raises(BadFileError, match=why):
+            read_text(path)

@@ -198,3 +198,19 @@ def test_a_second_reading_that_says_otherwise_is_told_apart() -> None:
 
     assert "`ERROR b`, not `WARN c`" in other.disputed
     assert not measure(TASK, survey(LOG), LOG, EXISTS, keep(b"ERROR"), (), accepts).disputed
+
+
+def test_rules_that_held_before_show_nothing():
+    """What the untouched folder passes too is weak, unless the result was there already."""
+    task = "make something nice of app.log in errors.txt"
+    given = [{"type": "file_exists", "path": "app.log"}]
+    there = {**LOG, **(keep(b"ERROR")(LOG) or {})}
+
+    def holds(rules: object, files: Files) -> bool:
+        return "app.log" in files
+
+    weak = measure(task, survey(LOG), LOG, given, keep(b"ERROR"), (), holds)
+    again = measure(task, survey(there), there, given, keep(b"ERROR"), (), holds)
+
+    assert "doing nothing would pass as well" in weak.weak_because
+    assert "doing nothing would pass as well" not in again.weak_because
