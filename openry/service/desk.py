@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, Self
 
 from openry.agent.calls import Called, call_tool, preview_call
 from openry.agent.giving import secrets_of_server
@@ -29,13 +30,20 @@ _LINE_ENDS = re.compile(rb"[\r\n]+")
 
 
 class Recall:
-    """One call that runs: ended early by `now()`, from any thread, at most once, before or while
-    it runs; and heard, by its last line.
+    """One call that runs: ended early by `now()`, from any thread, before or while it runs; and
+    heard, by its last line.
     """
 
     def __init__(self) -> None:
         self.fd, self._end = os.pipe()
+        self._closing = Lock()
         self._heard = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def hear(self, written: bytes) -> None:
         """Take in what the command wrote."""
@@ -49,23 +57,18 @@ class Recall:
         return "".join(sign for sign in text if sign.isprintable())[:_LINE_CHARS]
 
     def now(self) -> None:
-        if self._end >= 0:
-            os.write(self._end, b"x")
+        """End it, unless it is over."""
+        with self._closing:
+            if self._end >= 0:
+                os.write(self._end, b"x")
 
     def close(self) -> None:
-        for fd in (self.fd, self._end):
-            if fd >= 0:
-                os.close(fd)
-        self.fd = self._end = -1
-
-
-@contextmanager
-def recall() -> Iterator[Recall]:
-    made = Recall()
-    try:
-        yield made
-    finally:
-        made.close()
+        """Once it is over, or will not be begun."""
+        with self._closing:
+            for fd in (self.fd, self._end):
+                if fd >= 0:
+                    os.close(fd)
+            self.fd = self._end = -1
 
 
 @dataclass(frozen=True, slots=True)

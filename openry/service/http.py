@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
@@ -28,9 +29,10 @@ from openry.data import data_root
 from openry.errors import BadArgumentsError, NotFoundError, OpenRYError, StorageError
 from openry.ledger.db import Ledger
 from openry.ledger.journal import events_after, last_event_id
-from openry.service.desk import Desk, Recall, explain, recall
+from openry.service.desk import Desk, Recall, explain
 from openry.service.guard import COOKIE, Guard, Keys
 from openry.service.requests import Line, Seconds
+from openry.service.turns import Turns
 
 #: Calls that run at once; the others wait for their turn.
 CALLS_AT_ONCE = 16
@@ -121,7 +123,7 @@ def build(desk: Desk, keys: Keys) -> Guard:
 
 
 def _add_tools(app: FastAPI, desk: Desk) -> None:
-    turns = anyio.CapacityLimiter(CALLS_AT_ONCE)
+    turns = Turns(CALLS_AT_ONCE)
 
     @app.get(
         "/capabilities",
@@ -162,7 +164,7 @@ def _called(desk: Desk, asked: Invoke, stop: Recall) -> Response:
 
 
 def _add_commands(app: FastAPI, desk: Desk) -> None:
-    turns = anyio.CapacityLimiter(CALLS_AT_ONCE)
+    turns = Turns(CALLS_AT_ONCE)
 
     @app.post("/run", summary="Run a command line", response_model=FourKeys)
     async def run(asked: Run, request: Request) -> Response:
@@ -183,9 +185,7 @@ def _add_commands(app: FastAPI, desk: Desk) -> None:
         )
 
 
-async def _in_turn(
-    work: Callable[[Recall], Response], request: Request, turns: anyio.CapacityLimiter
-) -> Response:
+async def _in_turn(work: Callable[[Recall], Response], request: Request, turns: Turns) -> Response:
     """Do `work` in a thread of its own; a client that leaves ends its command."""
 
     def answer(stop: Recall) -> Response:
@@ -194,18 +194,18 @@ async def _in_turn(
         except OpenRYError as error:
             return _refusal(error)
 
-    with recall() as stop:
+    stop = Recall()
 
-        async def watch() -> None:
-            while (await request.receive())["type"] != "http.disconnect":
-                pass
-            stop.now()
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        stop.now()
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watch)
-            done = await anyio.to_thread.run_sync(answer, stop, limiter=turns)
-            tasks.cancel_scope.cancel()
-        return done
+    watching = asyncio.create_task(watch())
+    try:
+        return await turns.take(answer, stop)
+    finally:
+        watching.cancel()
 
 
 def _add_events(app: FastAPI, desk: Desk) -> None:

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import anyio
-import anyio.to_thread
 import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 
 from openry import __version__
 from openry.capability import as_mcp
 from openry.errors import OpenRYError
-from openry.service.desk import Desk, Recall, explain, recall
+from openry.service.desk import Desk, Recall, explain
 from openry.service.requests import Line, line_of
+from openry.service.stdio import messages
+from openry.service.turns import Turns
 
 _T = TypeVar("_T")
 #: The tool for command lines, named like the program it stands for.
@@ -40,7 +40,7 @@ def build(desk: Desk, *, shell: bool = True) -> Server[Any]:
     offered = [types.Tool.model_validate(each) for each in as_mcp(desk.tools.tools())]
     if shell:
         offered.append(_shell_tool())
-    turns = anyio.CapacityLimiter(CALLS_AT_ONCE)
+    turns = Turns(CALLS_AT_ONCE)
 
     async def list_tools(
         _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
@@ -59,44 +59,42 @@ def build(desk: Desk, *, shell: bool = True) -> Server[Any]:
 
         return await _in_turn(work, context, turns)
 
-    return Server(
+    server: Server[Any] = Server(
         "openry",
         version=__version__,
         instructions=_INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+    server.middleware.clear()  # spans for a telemetry that nobody here has set up
+    return server
 
 
 async def serve(desk: Desk, *, shell: bool = True) -> None:
     """Answer on standard input and output until the client closes them."""
     server = build(desk, shell=shell)
-    async with stdio_server() as (source, sink):
+    async with messages() as (source, sink):
         await server.run(source, sink, server.create_initialization_options())
 
 
 async def _in_turn(
-    work: Callable[[Recall], _T], context: ServerRequestContext[Any], turns: anyio.CapacityLimiter
+    work: Callable[[Recall], _T], context: ServerRequestContext[Any], turns: Turns
 ) -> _T:
-    """Do `work` in a thread of its own, tell how it goes, and end it when the client calls off."""
-    with recall() as stop:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_tell_progress, context, stop)
-            try:
-                done = await anyio.to_thread.run_sync(
-                    work, stop, limiter=turns, abandon_on_cancel=True
-                )
-            except anyio.get_cancelled_exc_class():
-                stop.now()
-                raise
-            tasks.cancel_scope.cancel()
-        return done
+    """Do `work` in a thread of its own, tell how it goes to a client that asks, and end it when the
+    client calls off.
+    """
+    stop = Recall()
+    if not context.meta or context.meta.get("progress_token") is None:
+        return await turns.take(work, stop)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_tell_progress, context, stop)
+        done = await turns.take(work, stop)
+        tasks.cancel_scope.cancel()
+    return done
 
 
 async def _tell_progress(context: ServerRequestContext[Any], call: Recall) -> None:
-    """Seconds so far and the last line that was written, once a second; a client that did not ask
-    for it is told nothing.
-    """
+    """Seconds so far and the last line that was written, once a second."""
     begun = anyio.current_time()
     while True:
         await anyio.sleep(_BEAT_S)

@@ -5,7 +5,8 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import suppress
+import threading
+from contextlib import contextmanager, suppress
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -196,3 +197,127 @@ def test_the_server_ends_when_its_client_does(environment, folder):
     out, err = server.communicate("", timeout=60)
 
     assert (server.returncode, out, err) == (0, "", "")
+
+
+@contextmanager
+def speaking(environment, folder, *options, stray=b""):
+    """A server that is spoken to by the line: gives a function that writes one, and one that reads
+    an answer. In the end its standard error holds `stray`."""
+    argv = [*PROGRAM, "mcp", "--dir", str(folder), *options]
+    server = subprocess.Popen(argv, env=environment, stdin=-1, stdout=-1, stderr=-1)
+
+    def say(line):
+        server.stdin.write((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n")
+        server.stdin.flush()
+
+    def hear():
+        return json.loads(server.stdout.readline())
+
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    client = {"clientInfo": {"name": "test", "version": "1"}}
+    say({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {**about, **client}})
+    assert hear()["id"] == 0
+    say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    yield say, hear
+    _, err = server.communicate(timeout=100)
+    assert (server.returncode, err) == (0, stray)
+
+
+def call(number, command):
+    params = {"name": "openry", "arguments": {"command": command}}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+#: What a client may write wrong, the error of JSON-RPC, the number in the answer, words of it.
+WRONG_LINES = [
+    (b"no json", -32700, None, "not JSON"),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": ', -32700, None, "not JSON"),
+    (b"\xff\xfe", -32700, None, "not JSON"),
+    (b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}', -32700, None, "`id` stands twice"),
+    (b"[" * 100_000, -32700, None, "nested too deep"),
+    (b"[]", -32600, None, "one a line"),
+    (b'[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', -32600, None, "one a line"),
+    (b"42", -32600, None, "no message"),
+    (b'{"id": 7, "method": "ping"}', -32600, 7, "`jsonrpc`"),
+    (b'{"jsonrpc": "1.0", "id": "x", "method": "ping"}', -32600, "x", "`jsonrpc`"),
+    (b'{"jsonrpc": "2.0", "id": 8, "method": 5}', -32600, 8, "`method`"),
+    (b'{"jsonrpc": "2.0", "id": true, "method": "ping"}', -32600, None, "`id`"),
+    (b'{"jsonrpc": "2.0", "id": 9, "method": "ping", "params": []}', -32600, 9, "`params`"),
+    (b'{"jsonrpc": "2.0", "id": 9, "method": "\\ud800"}', -32600, 9, "JSON"),
+    (b'"' + b"x" * (8 * 1024 * 1024) + b'"', -32600, None, "longer than"),
+    (b'"' + b"x" * (30 * 1024 * 1024) + b'"', -32600, None, "longer than"),
+]
+
+
+def test_a_line_that_is_no_message_is_answered_and_the_next_one_served(environment, folder):
+    """By an error of JSON-RPC that says what is wrong, and to which request it belongs."""
+    with speaking(environment, folder) as (say, hear):
+        for line, code, number, words in WRONG_LINES:
+            say(line)
+            answer = hear()
+            assert (answer["error"]["code"], answer["id"]) == (code, number), (line[:80], answer)
+            assert words in answer["error"]["message"], (line[:80], answer)
+            assert len(answer["error"]["message"]) < 500
+        say(b"  ")
+        say(call(10, "echo on"))
+        assert hear()["result"]["structuredContent"]["stdout"] == "on\n"
+
+
+def test_what_is_said_at_once_is_answered_each_by_itself(environment, folder):
+    """Lines need not come one by one, nor whole; answers come as calls end."""
+    with speaking(environment, folder) as (say, hear):
+        say(b"\n".join(json.dumps(call(n, f"echo {n}")).encode() for n in range(1, 21)))
+        answers = [hear() for _ in range(20)]
+
+    stdout = {each["id"]: each["result"]["structuredContent"]["stdout"] for each in answers}
+    assert stdout == {n: f"{n}\n" for n in range(1, 21)}
+
+
+def test_a_large_answer_waits_for_a_client_that_does_not_read(environment, folder):
+    """Neither side waits for ever when both have much to say."""
+    with speaking(environment, folder) as (say, hear):
+        big = "x" * 100_000
+        writing = threading.Thread(
+            target=lambda: [say(call(n, f"cat; : {big}; head -c 50000 /dev/zero | tr '\\0' a"))
+                            for n in range(1, 31)]
+        )  # fmt: skip
+        writing.start()
+        answers = [hear() for _ in range(30)]
+        writing.join()
+
+    assert {each["id"] for each in answers} == set(range(1, 31))
+
+
+def test_a_client_that_reads_no_more_is_the_end(environment, folder):
+    """Without a word on standard error."""
+    argv = [*PROGRAM, "mcp", "--dir", str(folder)]
+    server = subprocess.Popen(argv, env=environment, stdin=-1, stdout=-1, stderr=-1)
+    server.stdout.close()
+    server.stdin.write(b"no json\n" * 3)
+    server.stdin.flush()
+
+    assert server.stderr.read() == b""
+    server.wait(100)
+
+
+def test_messages_may_come_from_a_file(environment, folder):
+    """Where standard input is no pipe the protocol's own library reads it."""
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    client = {"clientInfo": {"name": "test", "version": "1"}}
+    first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {**about, **client}}
+    (folder / "said").write_text(json.dumps(first) + "\n")
+    with open(folder / "said", "rb") as said:
+        argv = [*PROGRAM, "mcp", "--dir", str(folder)]
+        done = subprocess.run(argv, env=environment, stdin=said, capture_output=True, check=True)
+
+    assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "openry"
+
+
+def test_nothing_gets_among_the_messages(environment, folder):
+    """A command has neither our standard input nor our standard output, even if it looks for it."""
+    with speaking(environment, folder, stray=b"x\n") as (say, hear):
+        say(call(1, "cat; echo x > /proc/$PPID/fd/1; ls -l /proc/self/fd | grep -c pipe"))
+        answer = hear()
+
+    assert answer["id"] == 1
+    assert answer["result"]["structuredContent"]["stdout"] == "2\n"
