@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import secrets
@@ -16,6 +17,8 @@ from openry.forwarder.forms import without_duplicates
 
 COOKIE = "openry_login"
 MAX_BODY_BYTES = 1024 * 1024
+#: How long a body may take to come.
+BODY_S = 30.0
 _LOGIN_PATH = "/login"
 _READS = ("GET", "HEAD")
 
@@ -63,9 +66,10 @@ def _same(one: str, other: str) -> bool:
 class Guard:
     """Lets through what `keys` open; answers the rest itself, with one sentence in JSON."""
 
-    def __init__(self, app: ASGIApp, keys: Keys) -> None:
+    def __init__(self, app: ASGIApp, keys: Keys, *, body_s: float = BODY_S) -> None:
         self.app = app
         self.keys = keys
+        self._body_s = body_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -78,7 +82,13 @@ class Guard:
         if refusal is not None:
             await _answer(send, *refusal)
             return
-        body = await _whole(receive)
+        try:
+            async with asyncio.timeout(self._body_s):
+                body = await _whole(receive)
+        except TimeoutError:
+            said = f"the body did not come within {self._body_s:g} seconds"
+            await _answer(send, 408, "timeout", said, close=True)
+            return
         if body is None:
             await _answer(send, 413, "too_large", f"a body may have {MAX_BODY_BYTES} bytes at most")
             return
@@ -155,11 +165,15 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return next_message
 
 
-async def _answer(send: Send, status: int, code: str, sentence: str) -> None:
-    told: dict[str, Any] = {"error": code, "message": sentence}
+async def _answer(
+    send: Send, status: int, code: str, sentence: str, *, close: bool = False
+) -> None:
+    told: dict[str, Any] = {"error": code, "message": sentence, "problems": [sentence]}
     body = json.dumps(told).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     if status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="openry"'))
+    if close:
+        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

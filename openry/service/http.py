@@ -22,6 +22,7 @@ from fastapi.responses import (
     StreamingResponse,
 )
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 
 from openry import __version__
 from openry.capability import ToolResult, as_json, as_mcp, as_openai, as_prompt
@@ -100,7 +101,7 @@ _ANSWERS: dict[str, dict[int | str, dict[str, Any]]] = {
     "/events": {200: {"content": {"text/event-stream": {}}}},
 }
 _REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Refused} for status in (400, 401, 403, 404, 413, 421, 422, 503)
+    status: {"model": Refused} for status in (400, 401, 403, 404, 405, 408, 413, 421, 422, 503)
 }
 
 
@@ -112,6 +113,7 @@ def build(desk: Desk, keys: Keys) -> Guard:
         description="The hand for programs: described tools and command lines, in one folder.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         responses=_REFUSALS,
     )
     _say_errors_plainly(app)
@@ -289,6 +291,19 @@ def _refusal(error: OpenRYError) -> JSONResponse:
 
 
 def _say_errors_plainly(app: FastAPI) -> None:
+    @app.exception_handler(HTTPException)
+    def elsewhere(request: Request, error: HTTPException) -> JSONResponse:
+        path = request.url.path
+        code, said = {
+            404: (
+                "not_found",
+                f"there is nothing at `{path}`; `/openapi.json` lists what there is",
+            ),
+            405: ("wrong_method", f"`{path}` does not take {request.method}"),
+        }.get(error.status_code, ("refused", str(error.detail)))
+        told = {"error": code, "message": said, "problems": [said]}
+        return JSONResponse(told, error.status_code, headers=error.headers)
+
     @app.exception_handler(OpenRYError)
     def ours(_: Request, error: OpenRYError) -> JSONResponse:
         return _refusal(error)

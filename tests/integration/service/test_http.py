@@ -1,5 +1,6 @@
 """`openry serve`, asked as programs and browsers ask it."""
 
+import asyncio
 import http.client
 import json
 import os
@@ -20,6 +21,8 @@ from jsonschema import Draft202012Validator
 from run_helpers import RUN_ID, TOKEN, add_run
 
 pytest.importorskip("fastapi")
+from openry.service.guard import Guard, Keys
+
 PROGRAM = [sys.executable, "-m", "openry"]
 JSON = {"Content-Type": "application/json"}
 
@@ -296,6 +299,60 @@ def test_no_body_makes_the_server_stumble(client, path, body):
     answer = client.post(path, content=body, headers={"content-type": "application/json"})
 
     assert answer.status_code < 500
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/nowhere", 404, "not_found"),
+        ("POST", "/invoke/", 404, "not_found"),
+        ("GET", "/invoke", 405, "wrong_method"),
+        ("DELETE", "/capabilities", 405, "wrong_method"),
+        ("POST", "/run", 422, "bad_arguments"),
+        ("POST", "/invoke", 404, "not_found"),
+    ],
+)
+def test_every_refusal_has_one_shape(client, method, path, status, code):
+    """A code for programs, a sentence for people, and each problem."""
+    body = {"capability": "no_such_tool"} if path == "/invoke" and status == 404 else None
+    answer = client.request(method, path, json=body, follow_redirects=False)
+
+    assert (answer.status_code, answer.json()["error"]) == (status, code)
+    assert answer.json()["message"]
+    assert answer.json()["problems"]
+
+
+def test_strangers_are_refused_in_the_same_shape(address):
+    """The guard's answers too."""
+    for headers in ({}, {"Host": "elsewhere"}, {"Origin": "http://elsewhere"}):
+        answer = httpx.get(f"{address}/capabilities", headers=headers, trust_env=False)
+        assert answer.json()["problems"] == [answer.json()["message"]]
+
+
+def test_a_body_that_does_not_come_is_not_waited_for():
+    """Whoever says that one will come has so many seconds to send it."""
+    said = []
+
+    async def nothing_comes():
+        await asyncio.Event().wait()
+
+    async def send(message):
+        said.append(message)
+
+    async def unreachable(*_):
+        raise AssertionError("it was let through")
+
+    token = "t" * 20
+    headers = {"host": "here:1", "authorization": f"Bearer {token}", "content-length": "99999"}
+    pairs = [(name.encode(), text.encode()) for name, text in headers.items()]
+    scope = {"type": "http", "method": "POST", "path": "/run", "headers": pairs}
+    guard = Guard(unreachable, Keys(token, frozenset({"here:1"})), body_s=0.01)
+
+    asyncio.run(guard(scope, nothing_comes, send))
+
+    assert said[0]["status"] == 408
+    assert (b"connection", b"close") in said[0]["headers"]
+    assert "0.01 seconds" in json.loads(said[1]["body"])["message"]
 
 
 def test_events_come_as_they_happen(client, environment, place):
