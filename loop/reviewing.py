@@ -12,7 +12,7 @@ from loop.apply import check_text
 from loop.diagnose import said
 from loop.events import diff
 from loop.evidence import Trial
-from loop.journal import Attempt, Gate, History, Journal, Round, text_hash
+from loop.journal import Attempt, Gate, History, Journal, Round
 from loop.order import Order
 from loop.provenance import place, provenance
 from loop.review import Decision, Outcome, outcome, shown
@@ -90,8 +90,7 @@ def _untouched(history: History) -> Path | None:
     path = Path(history.session["workflow_path"] or "")
     if not path.is_file():
         return None
-    known = {text_hash(each.text) for each in history.rounds}
-    if text_hash(path.read_text("utf-8")) not in known:
+    if not shelf.is_as_written(path, history):
         raise UsageError(
             f"`{path}` was edited by hand since: `openry-loop blame` shows the lines; put the file"
             " back as it was, or start from it with `openry-loop new --from`"

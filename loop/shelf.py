@@ -23,14 +23,21 @@ def place_for(folder: Path, name: str, *, chosen: bool, text: str = "") -> Path:
         UsageError: The chosen name is taken by another workflow.
     """
     path = folder / f"{name}.yaml"
-    if not path.exists() or path.read_text("utf-8") == text:
+    if _is_free(path, text):
         return path
     if chosen:
         raise UsageError(
             f"{path} exists already: choose another name with `--name`, or move the file away"
         )
     numbered = (folder / f"{name}-{number}.yaml" for number in range(2, 10_000))
-    return next(path for path in numbered if not path.exists() or path.read_text("utf-8") == text)
+    return next(path for path in numbered if _is_free(path, text))
+
+
+def is_as_written(path: Path, history: History) -> bool:
+    """Whether a workflow file is as some round left it; one that is not there is."""
+    if not path.is_file():
+        return True
+    return path.read_bytes() in {each.text.encode() for each in history.rounds}
 
 
 def save(folder: Path, history: History, stop: Stop, strength: Strength, order: Order) -> Path:
@@ -52,12 +59,22 @@ def write(path: Path, text: str, prov: Mapping[str, Any]) -> None:
     _write(path, text)
 
 
+def best_of(folder: Path) -> Path:
+    """The best workflow so far, where a session keeps its own things."""
+    return folder / "best.yaml"
+
+
 def keep_best(folder: Path, history: History) -> Path:
-    """Write the best workflow so far where the session keeps its own things."""
+    """Write the best workflow so far."""
     assert history.current is not None
-    path = folder / "best.yaml"
+    path = best_of(folder)
     _write(path, history.current.text)
     return path
+
+
+def _is_free(path: Path, text: str) -> bool:
+    """Whether nothing is there, or the same."""
+    return path.read_bytes() == text.encode() if path.is_file() else not path.exists()
 
 
 def _write(path: Path, text: str) -> None:

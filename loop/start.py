@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from loop import events, leftovers, report, templates
+from loop import events, leftovers, report, shelf, templates
 from loop.apply import read_workflow
 from loop.diagnose import said
 from loop.journal import Attempt, History, Journal, Round
@@ -115,11 +115,18 @@ def resume(
 
     Raises:
         NotFoundError: There is none.
-        UsageError: Another process is at work on it.
+        UsageError: Another process is at work on it, or its workflow was edited by hand.
     """
-    row = history(kit, session_id).session
+    found = history(kit, session_id)
+    row = found.session
     whole_id = row["session_id"]
     _refuse_if_busy(row)
+    best = shelf.best_of(kit.config.home / "loops" / whole_id)
+    if row["state"] != "ended" and not shelf.is_as_written(best, found):
+        raise UsageError(
+            f"`{best}` was edited by hand, but a session goes on with its own: start from yours"
+            f" with `openry-loop new --from {best}`, or move it away to go on"
+        )
     refuse_if_closed(kit.config.home)
     earlier = Order.from_data(row["settings"])
     return Session(kit, earlier, whole_id, emit=emit, should_stop=should_stop)

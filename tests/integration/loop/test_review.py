@@ -20,10 +20,12 @@ from loop.kit import Kit
 from loop.order import Order
 from loop.provenance import BY_HAND, blame, provenance
 from loop.review import hunks
-from loop.shelf import write
+from loop.shelf import keep_best, write
+from loop.start import resume
 from loop.understanding import seal
 from loop.values import Acceptance
 from openry.config import load_config
+from openry.errors import UsageError
 from openry.models import RuleResult
 from tests.integration.loop.conftest import fill
 
@@ -200,6 +202,24 @@ def test_a_file_edited_by_hand_is_seen(kit, session, tmp_path):
 
     assert "edited by hand" in said
     assert [line.number for line in blame(session) if line.origin == BY_HAND] == [2]
+
+
+def test_a_best_so_far_that_was_edited_is_seen_before_a_session_goes_on(kit, session):
+    """It would go on with its own text, and write over the person's."""
+    journal = Journal(kit.ledger, "s1")
+    journal.end("interrupted", ended_at=None, outcome="interrupted")
+    folder = kit.config.home / "loops" / "s1"
+    folder.mkdir(parents=True)
+    best = keep_best(folder, journal.history())
+    resume(kit, "s1", emit=lambda *e: None)
+    best.write_text(best.read_text() + "# mine\n")
+
+    with pytest.raises(UsageError, match="was edited by hand") as caught:
+        resume(kit, "s1", emit=lambda *e: None)
+    best.unlink()
+
+    assert f"--from {best}" in str(caught.value)
+    resume(kit, "s1", emit=lambda *e: None)
 
 
 @pytest.mark.parametrize(

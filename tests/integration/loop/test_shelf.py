@@ -22,6 +22,14 @@ def test_a_name_of_ours_gives_way(tmp_path):
     assert place_for(tmp_path, "a", chosen=False, text="x") == tmp_path / "a.yaml"
 
 
+def test_whatever_has_the_name_is_left_alone(tmp_path):
+    """A folder, and a file that is no text."""
+    (tmp_path / "count.yaml").mkdir()
+    (tmp_path / "count-2.yaml").write_bytes(b"\xff")
+
+    assert place_for(tmp_path, "count", chosen=False, text="x").name == "count-3.yaml"
+
+
 def test_a_chosen_name_that_is_taken_is_refused(tmp_path):
     """Whoever names a workflow hears that the name is taken."""
     (tmp_path / "a.yaml").write_text("x")
