@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -17,7 +17,7 @@ from openry.agent.calls import Called, call_tool, preview_call
 from openry.agent.giving import secrets_of_server
 from openry.capability import Registry, ToolDefinition
 from openry.config import Config, make_home
-from openry.errors import OpenRYError, SandboxError
+from openry.errors import OpenRYError, SandboxError, StorageError
 from openry.forwarder import Hand
 from openry.forwarder.bounds import bounded
 from openry.ledger.fast import FastLedger
@@ -126,6 +126,8 @@ class Desk:
         ready = self._hand.preview(Command(text=":"))  # policy and sandbox: once, not per call
         if ready.exit_code:
             raise SandboxError(ready.stderr.strip().removeprefix("openry: "))
+        with suppress(StorageError):  # then each call says what is wrong
+            self.ledger.make_room()
 
     def tool(self, name: str) -> ToolDefinition:
         """One of the tools offered.

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
+from openry.errors import StorageError
 from openry.ledger import schema
 from openry.ledger.fast import FastLedger
 from openry.ledger.process import ProcessId, process_id
@@ -462,3 +463,39 @@ def test_the_stand_in_of_functools_is_gone_after_loading_sqlite():
     done = subprocess.run([sys.executable, "-I", "-S", "-c", bare], capture_output=True, text=True)
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_journal_with_room_does_not_grow_and_holds_nothing_else(home):
+    """What is written to make it large is taken back, whatever was in it before."""
+    first = home.fast.begin(RunContext(), "x").command_id
+    names = home.rows("SELECT name FROM sqlite_master ORDER BY name")
+    journal = home.path.with_name(f"{home.path.name}-wal")
+
+    home.fast.make_room()
+
+    size = journal.stat().st_size
+    assert size > 4_000_000
+    assert home.fast.finish(first, DONE)
+    for number in range(50):
+        begun = home.fast.begin(RunContext(), f"echo {number}")
+        assert home.fast.finish(begun.command_id, DONE)
+    assert journal.stat().st_size == size
+    assert home.path.stat().st_size < 1_000_000
+    assert home.rows("SELECT name FROM sqlite_master ORDER BY name") == names
+    assert home.rows("SELECT count(*) FROM commands_log WHERE ending = 'exited'") == [(51,)]
+    assert home.rows("PRAGMA integrity_check") == [("ok",)]
+
+
+def test_no_room_is_made_while_somebody_else_writes(home):
+    """It is said as any other refusal of the database, and the ledger goes on."""
+    home.fast.begin(RunContext(), "x")
+    home.fast._connected().execute("PRAGMA busy_timeout = 1")
+    other = sqlite3.connect(home.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(StorageError):
+        home.fast.make_room()
+
+    other.execute("ROLLBACK")
+    other.close()
+    assert home.fast.begin(RunContext(), "y").command_id == 2
