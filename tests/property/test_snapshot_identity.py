@@ -14,12 +14,16 @@ from openry.session import contents, memory
 from openry.session.snapshot import SnapshotStore
 from openry.session.tree import Entry, compare
 
-NAMES = st.binary(min_size=1, max_size=6).filter(
+ANY_NAMES = st.binary(min_size=1, max_size=6).filter(
     lambda name: not set(name) & set(b"/\0") and name not in (b".", b"..", b".openry")
 )
+#: A folder of that name makes the one it is in a repository; the other is no UTF-8.
+NAMES = st.one_of(ANY_NAMES, st.sampled_from([b".git", b"\xff\xfe"]))
+#: A file that is mostly a hole, with a few bytes before and behind.
+HOLES = st.integers(0, 300_000).map(lambda size: b"begin" + bytes(size) + b"end")
 MODES = st.integers(0, 0o777).map(lambda mode: mode | 0o600)
 TIMES = st.integers(0, 4_000_000_000_000_000_000)
-FILES = st.tuples(st.just("file"), MODES, TIMES, st.binary(max_size=64))
+FILES = st.tuples(st.just("file"), MODES, TIMES, st.one_of(st.binary(max_size=64), HOLES))
 LINKS = st.tuples(st.just("link"), MODES, TIMES, NAMES)
 
 
@@ -38,7 +42,10 @@ def make(node, place: Path) -> None:
         os.utime(place, ns=(time_ns, time_ns), follow_symlinks=False)
         return
     if kind == "file":
-        place.write_bytes(inside)
+        with place.open("wb") as file:
+            file.write(inside[:64])
+            file.seek(max(len(inside) - 3, file.tell()))
+            file.write(inside[file.tell() :])
     else:
         place.mkdir()
         for name, child in inside.items():

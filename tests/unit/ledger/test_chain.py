@@ -13,10 +13,12 @@ from alembic.config import Config
 
 from openry import cli
 from openry.ledger import schema
+from openry.ledger.commands import find
 from openry.ledger.db import Ledger
 from openry.ledger.engine import open_engine
 from openry.ledger.fast import FastLedger
 from openry.ledger.instances import add_instance, move_instance
+from openry.ledger.journal import events_after
 from openry.ledger.prune import forget
 from openry.ledger.tokens import hashed
 from openry.ledger.verify import verify
@@ -260,3 +262,24 @@ def test_blobs_and_broken_text_are_named_by_the_form(path, monkeypatch, tmp_path
     }  # fmt: skip
     assert cli.main(["log", "verify"]) == 1
     assert "(run a\\udcff, #2)" in capfd.readouterr().out
+
+
+def test_a_clock_that_goes_backwards_changes_no_order(tmp_path):
+    """Rows follow each other by their numbers: an earlier time breaks no chain and no list."""
+    path = tmp_path / "openry.db"
+    times = (f"2026-03-01T09:00:{second:02}.000Z" for second in range(59, 0, -1))
+    with FastLedger(path, now=lambda: next(times)) as fast:
+        for text in ("first", "second", "third"):
+            begun = fast.begin(RunContext(), text)
+            fast.finish(begun.command_id, CommandResult(0, "", "", 0.01, Ending.EXITED))
+    with Ledger(path) as ledger:
+        for at in (next(times), next(times)):
+            with ledger.write() as db:
+                add_instance(db, at, {"instance_id": at, "plan": "", "plan_hash": ""})
+                move_instance(db, next(times), at, _I.QUEUED, _I.RUNNING)
+                move_instance(db, next(times), at, _I.RUNNING, _I.COMPLETED)
+        with ledger.read() as db:
+            assert [each.command for each in find(db)] == ["first", "second", "third"]
+            assert verify(db).ok
+            told = events_after(db, 0, "")
+    assert [one.new or one.kind for one in told] == ["queued", "running", "completed", "head"] * 2

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -79,6 +80,25 @@ def test_what_was_kept_is_listed_told_apart_and_brought_back(said, workspace):
     assert said("restore", first[:8])[0] == 0
     assert sorted(p.name for p in workspace.iterdir()) == ["a.txt", "sub"]
     assert said("restore", second)[0] == 0, "what is there now has a snapshot: nothing is lost"
+
+
+def test_a_clock_that_goes_backwards_hides_nothing(said, workspace, monkeypatch):
+    """What changes after the clock was set back is kept, and the newest is listed first."""
+    true_ns, ids = time.time_ns, []
+    for hours, text in ((2, "one\n"), (0, "two\n"), (-2, "six\n")):
+        set_ns = hours * 3_600_000_000_000
+        monkeypatch.setattr("time.time_ns", lambda by=set_ns: true_ns() + by)
+        monkeypatch.setattr("time.time", lambda by=set_ns: (true_ns() + by) / 1e9)
+        at = f"2026-03-01T{12 + hours:02}:00:00.000Z"
+        monkeypatch.setattr("openry.session.keeper.ledger_now", lambda _, at=at: at)
+        (workspace / "a.txt").write_text(text)
+        ids.append(kept(said, workspace))
+
+    assert json.loads(said("gc", "--json")[1])["snapshots"] == 0
+    assert [row["snapshot"] for row in json.loads(said("list", "--json")[1])] == ids[::-1]
+    for number, text in enumerate(("one\n", "two\n", "six\n")):
+        assert said("restore", ids[number])[0] == 0
+        assert (workspace / "a.txt").read_text() == text
 
 
 def test_changes_that_nobody_kept_are_not_overwritten(said, workspace):
