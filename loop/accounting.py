@@ -331,6 +331,15 @@ _CONDITIONS: tuple[tuple[re.Pattern[str], Minds], ...] = tuple(
             _LEAVES_OUT,
         ),
         (r"\b(?:leav|exclud|omitt|skipp)ing (?:out )?", _LEAVES_OUT),
+        (
+            r"\bwithout (?!regard|paths?|folders?|case|(?:the |their |its )?head)",
+            _either(_LEAVES_OUT, _tools("csv_columns", "csv_column", "unique_lines")),
+        ),
+        (r"\b(?:like|such as|for example|e\.g\.),? \d", _never),
+        (
+            r"每(?!行|一行)[个种类位名家]",
+            _either(_set("group_by"), _tools("count_each_line", "unique_lines")),
+        ),
         (r"\bunless\b|\bneither\b|\bnor\b", _never),
         (
             r"\b(?:rows?|records?|entries|lines) (?:with|that ha(?:ve|s)) the "

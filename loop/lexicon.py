@@ -20,6 +20,7 @@ _NEVER = frozenset(
         "of in from with to into and or not no than the a an it them that this those these is "
         "are as by for each every at on more less most least fewer exactly either neither "
         "nothing something anything digits numbers number letters capitals spaces duplicates "
+        "time timestamp "
         "text words word line lines row rows column columns field fields file files value "
         "values header heading headings title names upper lower case blank empty first last "
         "top bottom only both one ones its their § , ; then also out up down but except "
@@ -32,7 +33,8 @@ _NEVER = frozenset(
 #: What may well be a column's name all the same.
 _COLUMNS = frozenset(
     (
-        "title names total count number numbers value values text url urls word words date "
+        "title time timestamp "
+        "names total count number numbers value values text url urls word words date "
         "dates average mean letters digits size"
     ).split()
 )
@@ -279,6 +281,13 @@ def _rank(words: Words, at: int) -> Iterator[int]:
         yield at + 1
 
 
+def _signs(words: Words, at: int) -> Iterator[int]:
+    """A quoted text, or signs that are no letters."""
+    yield from _tokens("L")(words, at)
+    if at < len(words) and words[at] not in ",;§" and not any(map(str.isalnum, words[at])):
+        yield at + 1
+
+
 def _step(words: Words, at: int) -> Iterator[int]:
     if at < len(words) and (words[at] == "other" or words[at] != "first"):
         yield from () if words[at] == "last" else _one_of(frozenset(("other",)))(words, at)
@@ -350,7 +359,10 @@ def _slots() -> dict[str, Slot]:
         "key2": _bare(2, "L", _COLUMNS),
         "key": _bare(1, "L", _COLUMNS),
         "place": _one_of(frozenset(PLACES)),
-        "text": _tokens("L"),
+        "text": _signs,
+        "old": _bare(1, "LQT", _ANSWERS),
+        "level2": _one_of(frozenset(LEVELS)),
+        "levels2": _one_of(frozenset(word for word in LEVELS if word.endswith("s"))),
         "sep": _separator,
         "signs": _one_of(frozenset(SIGN_WORDS)),
         "signs2": _separator,
@@ -446,6 +458,14 @@ def _zh_item(words: Words, at: int) -> Iterator[int]:
             yield end
 
 
+def _zh_degree(words: Words, at: int) -> Iterator[int]:
+    yield from (
+        at + size
+        for size in (2, 3)
+        if "".join(words[at : at + size]) in DEGREES and words[at] == "最"
+    )
+
+
 def _zh_level(words: Words, at: int) -> Iterator[int]:
     if "".join(words[at : at + 2]) in _ZH_LEVELS:
         yield at + 2
@@ -483,6 +503,7 @@ def _zh_slots() -> dict[str, Slot]:
         "zlevel": _zh_level,
         "upto": _zh_value,
         "by": _zh_name,
+        "degree": _zh_degree,
         "said": _zh_value,
         "pick": _zh_name,
         "column": _zh_name,

@@ -571,6 +571,15 @@ _MEANS: dict[str, Make] = {
     "shortest": _plain("shortest_line"),
     "replace": _replace,
     "set_value": _set_value,
+    "get_value": lambda op, survey: [
+        (
+            "extract_matches",
+            {
+                "kind": "regex",
+                "needle": rf"(?im)^\s*{re.escape(op.args['key'])}\s*[=:]\s*(\S.*?)\s*$",
+            },
+        )
+    ],
     "number_lines": lambda op, survey: [
         ("number_lines", {"separator": op.args.get("separator", " ")})
     ],

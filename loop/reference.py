@@ -229,6 +229,8 @@ def _numbers(text: str, args: Mapping[str, Any]) -> list[Decimal]:
 
 def _keep(text: str, args: Mapping[str, Any]) -> bytes:
     found = [line for line in _lines(text) if _meets(line, args)]
+    if not found and _lines(text):
+        raise OpenQuestionError("no line meets the condition")
     if "limit" in args:
         if len(found) < args["limit"]:
             raise OpenQuestionError("there are fewer such lines")
@@ -389,6 +391,17 @@ def _extract(text: str, args: Mapping[str, Any]) -> bytes:
     if not args.get("unique") and not args.get("once") and len(once) != len(found):
         return _text(sorted(found) if args.get("order") == "sorted" else found)
     return _text(sorted(once) if args.get("order") == "sorted" else once)
+
+
+def _get_value(text: str, args: Mapping[str, Any]) -> bytes:
+    """The value of one key of a file of settings."""
+    pattern = re.compile(rf"\s*{re.escape(str(args['key']))}\s*[=:]\s*(\S.*?)\s*", re.IGNORECASE)
+    found = [m[1] for line in _lines(text) if (m := pattern.fullmatch(line))]
+    if len(found) != 1:
+        raise UnfitError(f"`{args['key']}` is not set in just one place")
+    if set(found[0]) & set("\"'#;[{"):
+        raise OpenQuestionError("the value has a form of its own")
+    return _text(found)
 
 
 def _set_value(text: str, args: Mapping[str, Any]) -> bytes:
@@ -559,6 +572,7 @@ COMPUTE: dict[str, Callable[[str, Mapping[str, Any]], bytes]] = {
     "common": _common,
     "extract": _extract,
     "set_value": _set_value,
+    "get_value": _get_value,
     "copy": lambda text, args: text.encode(),
     "count_words": _words,
     "count_chars": _characters,

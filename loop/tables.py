@@ -38,6 +38,10 @@ DEGREES: dict[str, tuple[tuple[str, ...], bool]] = {
         ("most recent", "year date", True),
         ("faster|fastest", "speed", True),
         ("slower|slowest", "speed", False),
+        ("最贵", "价格 单价 售价 金额", True),
+        ("最便宜", "价格 单价 售价 金额", False),
+        ("最年长", "年龄 岁数", True),
+        ("最年轻", "年龄 岁数", False),
         ("after|since", "year", True),
         ("before", "year", False),
     )
@@ -279,7 +283,10 @@ def _chosen(table: Sequence[Sequence[str]], args: Args) -> list[bool]:
     shared = {key: value for key, value in args.items() if key not in CONDITION}
     found = [_met(table, args), *(_met(table, {**shared, **each}) for each in further)]
     meets = any if args.get("joined") == "or" else all
-    return [meets(each) for each in zip(*found, strict=True)]
+    chosen = [meets(each) for each in zip(*found, strict=True)]
+    if not any(chosen):
+        raise OpenQuestionError("no row meets the condition")
+    return chosen
 
 
 def _met(table: Sequence[Sequence[str]], args: Args) -> list[bool]:

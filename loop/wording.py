@@ -103,8 +103,10 @@ def _resolve(tokens: Tokens, lexicon: Lexicon, phrases: Sequence[Phrase]) -> tup
         op = _operation(tokens, lexicon, phrase, ops, last=index + 1 == len(phrases))
         if op is None:
             return ()
-        if ops and ops[-1].output.startswith(".work/") and ops[-1].output not in op.inputs:
-            return ()
+        if ops and ops[-1].output.startswith(".work/"):
+            twice = ops[-1].kind == op.kind and op.kind in _ONE_BY_ONE and not phrase.sequel
+            if twice or ops[-1].output not in op.inputs:
+                return ()  # `errors and warnings` are not the warnings among the errors
         ops.append(op)
     outputs = [op.output for op in ops]
     return tuple(ops) if len(set(outputs)) == len(outputs) else ()
@@ -233,6 +235,10 @@ def _settle_conditions(args: Args, *, turned: bool) -> bool:
 
 _ROWS = re.compile(r"(?i)\b(?:rows?|records?|entr(?:y|ies))\b(?!.*\blines?\b)|记录|条数据")
 _BEYOND = {"gt_n": "le_n", "le_n": "gt_n", "ge_n": "lt_n", "lt_n": "ge_n"}
+#: Kinds of which two that `and` joins would not be meant one after the other.
+_ONE_BY_ONE = frozenset(
+    ("keep_lines", "rows", "json_rows", "keep_numbers", "column", "first", "last")
+)
 _NEGATIVE = frozenset(("!=", "not_contains", "not_starts", "not_ends"))
 
 
@@ -366,7 +372,7 @@ def _slots(tokens: Tokens, phrase: Phrase) -> Args | None:
 
 
 #: Slots that say nothing of their own, and those that `_with_degree` counts.
-_SILENT = frozenset(("files", "thing", "item", "left", "right", "same", "onlyword"))
+_SILENT = frozenset(("files", "thing", "item", "left", "right", "same", "onlyword", "old"))
 _RECOUNTED = frozenset(("high", "low", "sinceyear"))
 _ALIAS = {
     "quoted": "needle",
@@ -379,6 +385,8 @@ _ALIAS = {
     "within": "column",
     "level": "needle",
     "levels": "needle",
+    "level2": "needle2",
+    "levels2": "needle2",
     "day": "needle",
     "signs": "needle",
     "mark": "needle",
@@ -406,8 +414,8 @@ def _value(tokens: Tokens, phrase: Phrase, name: str, words: tuple[str, ...]) ->
     if name == "place":
         return PLACES[words[0]]
     if name == "degree":
-        return " ".join(words)
-    if name in ("level", "levels"):
+        return ("" if tokens.chinese else " ").join(words)
+    if name in ("level", "levels", "level2", "levels2"):
         return LEVELS[words[0]]
     if name == "verb":
         return words[0]
