@@ -24,13 +24,18 @@ _LINE = {"command": "true"}
 
 
 def calls(place: Path) -> list[Row]:
-    """One call after another, in turns with the bare shell."""
+    """One call after another, in turns with the bare shell.
+
+    What a client takes by itself is no cost of the server's: lines of JSON are written to a pipe,
+    and requests to one connection of `http.client`. The protocol's own client stands beside them.
+    """
     bare = timed(lambda: subprocess.run(("sh", "-c", "true"), cwd=place, check=True))
-    with mcp_server(place) as ask, http_server(place) as post:
+    with mcp_server(place) as ask, http_server(place) as post, mcp_client(place) as client:
         over_mcp = timed(lambda: ask("tools/call", {"name": "openry", "arguments": _LINE}))
         over_http = timed(lambda: post("/run", _LINE))
-        times = in_turns(_ROUNDS, bare, over_mcp, over_http)
-    shell, mcp, web = (middle(each) for each in times)
+        by_client = timed(lambda: client("openry", _LINE))
+        times = in_turns(_ROUNDS, bare, over_mcp, over_http, by_client)
+    shell, mcp, web, theirs = (middle(each) for each in times)
     rows = []
     for name, took, most in (("openry mcp", mcp, 2), ("openry serve", web, 4)):
         added = round(took - shell, 2)
@@ -38,6 +43,7 @@ def calls(place: Path) -> list[Row]:
             Row(f"{name}: a command line, added to sh -c", added, "ms", _PEER, shell,
                 f"<= {most} ms", added <= most)
         )  # fmt: skip
+    rows.append(Row("openry mcp: the same by the SDK's client", round(theirs - shell, 2), "ms"))
     return rows
 
 
@@ -132,6 +138,22 @@ def mcp_server(place: Path) -> Iterator[Any]:
     finally:
         server.stdin.close()
         server.wait(30)
+
+
+@contextmanager
+def mcp_client(place: Path) -> Iterator[Any]:
+    """A way to call a tool of one `openry mcp` by the client of the protocol's own library."""
+    import mcp
+    from anyio.from_thread import start_blocking_portal
+
+    server = mcp.StdioServerParameters(
+        command=str(BIN / "openry"), args=["mcp", "--dir", str(place)], env=environment(place)
+    )
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(mcp.Client(server)) as client,
+    ):
+        yield lambda name, arguments: portal.call(client.call_tool, name, arguments)
 
 
 @contextmanager

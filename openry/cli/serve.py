@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import socket
@@ -48,6 +49,7 @@ def main(words: Sequence[str]) -> int:
         settings = uvicorn.Config(
             build(desk, keys), log_level="warning", access_log=False, lifespan="off"
         )
+        gc.freeze()  # what is loaded stays: it need not be looked through for garbage
         uvicorn.Server(settings).run(sockets=[listener])
     return 0
 

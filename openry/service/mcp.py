@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -73,6 +74,7 @@ def build(desk: Desk, *, shell: bool = True) -> Server[Any]:
 async def serve(desk: Desk, *, shell: bool = True) -> None:
     """Answer on standard input and output until the client closes them."""
     server = build(desk, shell=shell)
+    gc.freeze()  # what is loaded stays: it need not be looked through for garbage
     async with messages() as (source, sink):
         await server.run(source, sink, server.create_initialization_options())
 
