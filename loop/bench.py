@@ -205,7 +205,7 @@ def arms_for(wanted: Sequence[str], cases: Sequence[Case]) -> tuple[str, ...]:
     if unknown:
         raise UsageError(f"unknown arm `{unknown[0]}`: choose among all, {', '.join(ARMS)}")
     if "all" not in wanted:
-        return tuple(wanted)
+        return tuple(dict.fromkeys(wanted))
     return ARMS if any(case.by_hand for case in cases) else tuple(a for a in ARMS if a != "human")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import stat
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Self
 
 from loop.values import RuleData
@@ -139,6 +139,12 @@ def read_accept(given: Sequence[str]) -> tuple[RuleData, ...]:
         rules, wrong = parse_rules(Path(each) if as_file else each, "--accept")
         problems += map(str, wrong)
         found += [rule.model_dump(mode="json", exclude_unset=True) for rule in rules]
+        problems += [
+            f"--accept: `{path}` is not in the folder: name a file as it stands in there"
+            for rule in rules
+            for path in _paths(rule.model_dump())
+            if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts
+        ]
         if not wrong and not rules:
             problems.append(f"--accept: `{each}` holds no rule")
     if problems:
@@ -196,6 +202,13 @@ def file_name(name: str) -> str:
     'Weekly-report-sales'
     """
     return "-".join(re.findall(r"[\w.]+", name)).strip(".-")[:80] or "workflow"
+
+
+def _paths(rule: Mapping[str, Any]) -> Iterator[str]:
+    """The files that a rule names."""
+    for key in ("path", "input", "output"):
+        value = rule.get(key) or ()
+        yield from (value,) if isinstance(value, str) else map(str, value)
 
 
 def _looks_like_file(text: str) -> bool:

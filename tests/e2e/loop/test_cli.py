@@ -98,6 +98,8 @@ def test_a_person_sees_plan_draft_and_outcome(home, folder):
         (("new", SORT, "--accept", "no/such.yaml"), "no/such.yaml"),
         (("new", SORT, "--accept", ""), "`file_exists path=out.txt`"),
         (("new", SORT, "--accept", "."), "`.` is a folder"),
+        (("new", SORT, "--accept", "file_exists path=/etc/passwd"), "`/etc/passwd` is not in"),
+        (("new", SORT, "--accept", "file_exists path=a/../../b"), "`a/../../b` is not in"),
         (("new", SORT, "--from", "no/such.yaml"), "no/such.yaml"),
         (("new", SORT, "--from", "/dev/null"), "/dev/null: cannot be read: it is no regular file"),
         (("new", SORT, "--from", "/dev/zero"), "/dev/zero: cannot be read: it is no regular file"),

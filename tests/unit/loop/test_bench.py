@@ -240,6 +240,7 @@ def test_the_person_has_no_row_where_nobody_wrote_anything():
 
     assert set(ARMS) - set(arms_for(["all"], [alone])) == {"human"}
     assert arms_for(["all"], [alone, written]) == ARMS
+    assert arms_for(["full", "full"], [alone]) == ("full",), "once is enough"
     with pytest.raises(UsageError, match="magic"):
         arms_for(["full", "magic"], [alone])
 
