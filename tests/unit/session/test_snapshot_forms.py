@@ -441,6 +441,27 @@ def test_two_restore_one_folder_one_after_the_other(workspace, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["store", "ws"]
 
 
+def test_two_sessions_restore_one_workspace_one_after_the_other(said, workspace, tmp_path):
+    """Two programs at once: each is told that it is done, and the folder is one tree, whole."""
+    ids = []
+    for text in ("one", "other"):
+        for number in range(40):
+            (workspace / f"{number}").write_text(text)
+        ids.append(kept(said, workspace))
+    code = (
+        "import sys; from openry import cli\nfor _ in range(3):"
+        " assert cli.main(['snapshot', 'restore', sys.argv[1], '--force']) == 0"
+    )
+    quiet = subprocess.DEVNULL
+    running = [subprocess.Popen([sys.executable, "-c", code, one], stdout=quiet) for one in ids]
+
+    assert [each.wait() for each in running] == [0, 0]
+
+    assert len({(workspace / f"{number}").read_text() for number in range(40)}) == 1
+    assert kept(said, workspace) in ids
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["home", "ws"]
+
+
 def test_a_row_that_cannot_be_written_is_no_snapshot(workspace, home, monkeypatch):
     """Workspace and row go together: without the row nothing is listed."""
     home.mkdir()
