@@ -33,6 +33,8 @@ _SIGNED_IN: set[str] = set()
 _CUT = re.compile(
     r"^\[openry\] (?:[\d,]+ of [\d,]+ bytes left out here|output of [\d,]+ bytes in )", re.M
 )
+#: Where half a character may be named in JSON.
+_HALVES = re.compile(r"\\u[dD]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +195,21 @@ def _result(
     try:
         data, left_out = parse_noting(raw, tool.output_parser)
         notes = (*notes, *left_out)
+        if _HALVES.search(raw) and (sound := _without_halves(data)) != data:
+            data, notes = sound, (*notes, "halves of characters stand as `\ufffd` in the data")
     except ParseError as trouble:
         notes = (*notes, f"the output is no {tool.output_parser} ({trouble}); see raw_output")
         data = None
     return ToolResult(success=True, data=data, raw_output=raw, notes=notes)
+
+
+def _without_halves(item: Any) -> Any:
+    """`item` without lone surrogates, which JSON can name and nobody can write."""
+    if isinstance(item, str):
+        return item.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(item, dict):
+        return {_without_halves(key): _without_halves(one) for key, one in item.items()}
+    return [_without_halves(one) for one in item] if isinstance(item, list) else item
 
 
 def _is_cut(result: CommandResult) -> bool:

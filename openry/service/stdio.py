@@ -114,8 +114,7 @@ async def messages() -> AsyncIterator[tuple[Any, Any]]:
         async def speak() -> None:
             async with taken:
                 async for each in taken:
-                    text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    await say(text.encode() + b"\n")
+                    await say(_line_of(each.message))
 
         async def say(line: bytes) -> None:
             try:
@@ -127,6 +126,14 @@ async def messages() -> AsyncIterator[tuple[Any, Any]]:
         tasks.start_soon(listen)
         tasks.start_soon(speak)
         yield reads, writes
+
+
+def _line_of(message: types.JSONRPCMessage) -> bytes:
+    try:
+        text = message.model_dump_json(by_alias=True, exclude_unset=True)
+    except ValueError:  # it holds half a character, which has to be written as an escape
+        text = json.dumps(message.model_dump(by_alias=True, exclude_unset=True))
+    return text.encode() + b"\n"
 
 
 def _is_pipe(fd: int) -> bool:

@@ -70,6 +70,19 @@ def test_no_data_is_made_of_a_part(run, parser: str):
     assert "out-" in result.notes[0]
 
 
+@pytest.mark.parametrize("parser", ["auto", "json", "yaml"])
+def test_half_a_character_in_json_is_no_stumbling_block(run, parser: str):
+    """JSON can name what nobody can write: the data can be, the output says what was there."""
+    script = r"""printf '{"a\\ud800": ["x\\ud800y", "\\ud83d\\ude00"], "b": 1}\n'"""
+
+    result = run(tool(script, output_parser=parser))
+
+    assert result.data == {"a\ufffd": ["x\ufffdy", "\U0001f600"], "b": 1}
+    assert "\\ud800" in result.raw_output
+    assert any("halves of characters" in note for note in result.notes)
+    assert json.loads(result.to_json().encode())["data"] == result.data
+
+
 def test_what_looks_like_a_cut_output_is_an_output(run):
     """A log in which our line stands is read as it is."""
     result = run(tool("echo '[openry] 5 of 10 bytes left out here'", output_parser="lines"))

@@ -321,3 +321,16 @@ def test_nothing_gets_among_the_messages(environment, folder):
 
     assert answer["id"] == 1
     assert answer["result"]["structuredContent"]["stdout"] == "2\n"
+
+
+def test_an_answer_with_half_a_character_ends_nothing():
+    """It is written as the escape that JSON has for it."""
+    from mcp_types import JSONRPCResponse
+
+    from openry.service.stdio import _line_of
+
+    odd = {"text": "x\ud800y"}
+    line = _line_of(JSONRPCResponse(jsonrpc="2.0", id=1, result=odd))
+
+    assert json.loads(line)["result"] == odd
+    assert line.endswith(b"}\n")
