@@ -106,7 +106,10 @@ class Session:
                 raise
             return self._failed(error)
         except (Interrupted, KeyboardInterrupt):
-            if self.journal.history() is None:
+            known = self.journal.history()
+            if known is not None and known.session["state"] == "ended":
+                return self._recorded(known)  # it came when all was done
+            if known is None:
                 shutil.rmtree(self.folder, ignore_errors=True)
                 sentence = "nothing was begun yet; give the task again"
                 return Finished("interrupted", "interrupted", sentence=sentence)
