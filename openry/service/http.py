@@ -147,7 +147,7 @@ def _add_tools(app: FastAPI, desk: Desk) -> None:
             try:
                 return _called(desk, asked, stop)
             except BadArgumentsError as error:
-                return JSONResponse(explain(error, desk.schema(asked.capability)), 422)
+                return _said(explain(error, desk.schema(asked.capability)), 422)
 
         return await _in_turn(work, request, turns)
 
@@ -162,7 +162,7 @@ def _called(desk: Desk, asked: Invoke, stop: Recall) -> Response:
         called = desk.invoke(name, given, timeout_s=limit_s, recall=stop)
         answer = called.answer
         text = answer.stdout if called.result else ""
-    return Response(text or answer.answer().to_json(), media_type="application/json")
+    return _said(text or answer.answer().to_json())
 
 
 def _add_commands(app: FastAPI, desk: Desk) -> None:
@@ -172,7 +172,7 @@ def _add_commands(app: FastAPI, desk: Desk) -> None:
     async def run(asked: Run, request: Request) -> Response:
         def work(stop: Recall) -> Response:
             result = desk.run(asked.as_command(), dry_run=asked.dry_run, recall=stop)
-            return Response(result.answer().to_json(), media_type="application/json")
+            return _said(result.answer().to_json())
 
         return await _in_turn(work, request, turns)
 
@@ -285,9 +285,15 @@ def _add_pages(app: FastAPI, keys: Keys) -> None:
         return HTMLResponse(template.render(api=app.openapi(), host=request.headers["host"]))
 
 
-def _refusal(error: OpenRYError) -> JSONResponse:
+def _said(told: str | dict[str, Any], status: int = 200) -> Response:
+    """JSON, also of names that are no UTF-8: half a character is written as its escape."""
+    text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    return Response(text.encode("utf-8", "backslashreplace"), status, media_type="application/json")
+
+
+def _refusal(error: OpenRYError) -> Response:
     status = next((status for kind, status in _STATUS_OF if isinstance(error, kind)), 400)
-    return JSONResponse(explain(error), status)
+    return _said(explain(error), status)
 
 
 def _say_errors_plainly(app: FastAPI) -> None:
@@ -305,13 +311,13 @@ def _say_errors_plainly(app: FastAPI) -> None:
         return JSONResponse(told, error.status_code, headers=error.headers)
 
     @app.exception_handler(OpenRYError)
-    def ours(_: Request, error: OpenRYError) -> JSONResponse:
+    def ours(_: Request, error: OpenRYError) -> Response:
         return _refusal(error)
 
     @app.exception_handler(RequestValidationError)
-    def unfit(_: Request, error: RequestValidationError) -> JSONResponse:
+    def unfit(_: Request, error: RequestValidationError) -> Response:
         problems = tuple(
             f"`{'.'.join(str(part) for part in each['loc'][1:]) or each['loc'][0]}`: {each['msg']}"
             for each in error.errors()
         )
-        return JSONResponse(explain(BadArgumentsError(problems)), 422)
+        return _said(explain(BadArgumentsError(problems)), 422)

@@ -322,6 +322,34 @@ def test_every_refusal_has_one_shape(client, method, path, status, code):
     assert answer.json()["problems"]
 
 
+COUNT = {"capability": "count_lines"}
+#: What holds half a character, where it may stand, and the status of the answer.
+HALVES = [
+    ("/invoke", {**COUNT, "arguments": {"path": "n\udcff"}}, 200),
+    ("/invoke", {**COUNT, "arguments": {"path": "n\udcff"}, "dry_run": True}, 200),
+    ("/invoke", {**COUNT, "arguments": {"path": "n\ud800"}}, 422),
+    ("/invoke", {**COUNT, "arguments": {"path\udcff": "n"}}, 422),
+    ("/invoke", {**COUNT, "n\udcff": 1}, 422),
+    ("/invoke", {"capability": "no\udcff"}, 404),
+    ("/run", {"command": "echo \udcff"}, 422),
+    ("/run", {"command": "true", "cwd": "\udcff"}, 200),
+    ("/run", {"command": "true", "cwd": "\udcff", "dry_run": True}, 200),
+    ("/run", {"command": "true", "env": {"A": "\udcff"}}, 200),
+    ("/run", {"command": "true", "env": {"A\udcff": "a"}}, 200),
+    ("/status", {"run_id": "\udcff", "token": "", "status": "failed"}, 422),
+    ("/status", {"run_id": "x", "token": "", "status": "failed", "payload": {"\udcff": 1}}, 200),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "status"), HALVES)
+def test_half_a_character_makes_nobody_stumble(client, path, body, status):
+    """JSON can name one, and names of files may hold it; every answer can be written."""
+    answer = client.post(path, content=json.dumps(body), headers=JSON)
+
+    assert answer.status_code == status, answer.text
+    assert isinstance(answer.json(), dict)
+
+
 def test_strangers_are_refused_in_the_same_shape(address):
     """The guard's answers too."""
     for headers in ({}, {"Host": "elsewhere"}, {"Origin": "http://elsewhere"}):
