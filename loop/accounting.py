@@ -327,8 +327,19 @@ _CONDITIONS: tuple[tuple[re.Pattern[str], Minds], ...] = tuple(
         ),
         (
             r"\bbut (?!keep (?:the |their |its )?(?:original |same )?(?:order|head))"
-            r"(?:leave|keep|only|skip|not)\b",
-            _LEAVES_OUT,
+            r"(?:leave|keep|only|skip)\b",
+            _never,
+        ),
+        (
+            r"\b(?:start|begin|end|contain)\w* [^,;]{1,40}\band "
+            r"(?:start|begin|end|contain|hav|not)\w*",
+            _never,
+        ),
+        (
+            r"\b(?:second|third|fourth|fifth|\d+(?:st|nd|rd|th)) [\w']+ (?:line|row|entry)\b"
+            r"|\b(?:replac|chang|swap|substitut)\w+ (?:only )?the (?:first|last|second|third)\b"
+            r"|前\s*\S{1,3}行[中里]",
+            _never,
         ),
         (r"\b(?:leav|exclud|omitt|skipp)ing (?:out )?", _LEAVES_OUT),
         (

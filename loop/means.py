@@ -391,6 +391,12 @@ def _picked(op: Op, survey: Survey) -> Calls:
     )
 
 
+def _figure_where(op: Op, survey: Survey) -> Calls:
+    calls, column = _conditions(op, survey, "csv_filter"), _named(op, survey, op.args["pick"])
+    last = ("csv_aggregate", {"function": op.args["function"], "column": column})
+    return [*calls, last] if calls else []
+
+
 def _count_rows_where(op: Op, survey: Survey) -> Calls:
     calls = _conditions(op, survey, "csv_filter")
     return [*calls, ("csv_count_rows", {"header": "present"})] if calls else []
@@ -602,6 +608,7 @@ _MEANS: dict[str, Make] = {
     "headers": _plain("csv_headers"),
     "rows": _rows,
     "picked": _picked,
+    "figure_where": _figure_where,
     "best": _best,
     "count_rows_where": _count_rows_where,
     "count_rows": lambda op, survey: [("csv_count_rows", {})],

@@ -11,15 +11,15 @@ from loop.binding.costs import is_meant
 from loop.binding.scene import cells_under
 from loop.mentions import Kind, Mention
 from loop.tables import name_among
-from loop.values import Candidate, Survey
+from loop.values import Candidate, FileInfo, Survey
 from loop.wording import Op
 
 
 def minds_columns(
     ops: Sequence[Op], text: str, mentions: Sequence[Mention], survey: Survey
 ) -> bool:
-    """False where a column is said that no operation of `ops` uses: `names` may be the result's
-    lines, or what stands under `name`."""
+    """False where a column or a cell is said that no operation of `ops` uses: `names` may be the
+    result's lines, or what stands under `name`; of `the managers whose …` not all are meant."""
     tables = {name for op in ops for name in op.inputs}
     infos = [info for name in tables if (info := survey.get(name)) and info.kind == "csv"]
     if any(op.kind in ("table_join", "headers", "json_keys") for op in ops):
@@ -27,7 +27,20 @@ def minds_columns(
     columns = [column for info in infos for column in info.columns]
     said = {word for op in ops for value in op.args.values() for word in _words(value)}
     used = {name_among(list(dict.fromkeys(columns)), word) for word in said}
-    return all(column in used or not _is_said(column, text, mentions) for column in columns)
+    if not all(column in used or not _is_said(column, text, mentions) for column in columns):
+        return False
+    folded = {word.strip().casefold() for word in said}
+    return not any(_is_said(c, text, mentions) for info in infos for c in _cells(info) - folded)
+
+
+def _cells(info: FileInfo) -> set[str]:
+    """The cells of a table that say which they are, and that are no column's name."""
+    found: set[str] = set()
+    for column in info.columns:
+        cells = set(cells_under(info, column))
+        signs = all(re.fullmatch("[\u4e00-\u9fff]", cell) for cell in cells)  # such as 男, 女
+        found |= {cell for cell in cells if signs or tells(cell)}
+    return found - {column.casefold() for column in info.columns}
 
 
 def unminded_cells(
@@ -40,9 +53,7 @@ def unminded_cells(
     found: list[str] = []
     for info in infos:
         columns = {column.casefold() for column in info.columns}
-        cells = {cell for column in info.columns for cell in cells_under(info, column)}
-        left = (cell for cell in sorted(cells - columns - used) if tells(cell))
-        found += [cell for cell in left if _is_said(cell, text, mentions)]
+        found += [cell for cell in sorted(_cells(info) - used) if _is_said(cell, text, mentions)]
         if any(goal.tool == "csv_sort" for goal in candidate.goals):
             found += [c for c in columns - used if _is_said(c, text, mentions)]
     return tuple(found)

@@ -30,7 +30,8 @@ _MOST_BRANCHES = 24
 #: Kinds that see to a table's heading themselves.
 TABLE_KINDS = frozenset(
     "column columns rows csv_sort csv_sort2 count_rows count_rows_where json_to_csv csv_to_json "
-    "picked best distinct count_distinct top_group drop_columns headers grouped table_join".split()
+    "picked figure_where best distinct count_distinct top_group drop_columns headers grouped "
+    "table_join".split()
 )
 
 
@@ -606,6 +607,7 @@ COMPUTE: dict[str, Callable[[str, Mapping[str, Any]], bytes]] = {
     "csv_to_json": tables.csv_to_json,
     "json_get": tables.json_get,
     "picked": tables.picked,
+    "figure_where": tables.figure_where,
     "best": tables.best,
     "distinct": tables.distinct,
     "count_distinct": tables.count_distinct,

@@ -334,6 +334,14 @@ def picked(text: str, args: Args) -> bytes:
     return text_of([row[index] for row, meets in there if meets])
 
 
+def figure_where(text: str, args: Args) -> bytes:
+    """A figure of one column of the rows that meet a condition."""
+    cells = lines_of(picked(text, args).decode())
+    if not all(map(is_number, cells)):
+        raise OpenQuestionError("not every value is a number")
+    return _figure(args["function"], [Decimal(cell) for cell in cells])
+
+
 def best(text: str, args: Args) -> bytes:
     """One column of the row with the highest or lowest value."""
     table = rows_of(text)

@@ -34,7 +34,7 @@ _TABLE_KINDS = frozenset(
 )
 #: Kinds with a condition on a column.
 _CONDITIONAL = frozenset(
-    "rows count_rows_where picked json_rows json_count_where json_picked".split()
+    "rows count_rows_where picked figure_where json_rows json_count_where json_picked".split()
 )
 #: What a condition becomes where the rows that meet it are to go.
 _OPPOSITE = {"==": "!=", "<": ">=", ">": "<=", "contains": "not_contains", "empty": "not_empty"} | {
