@@ -4,6 +4,8 @@ import asyncio
 import http.client
 import json
 import os
+import re
+import shutil
 import socket
 import stat
 import subprocess
@@ -11,6 +13,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -458,3 +461,24 @@ def test_a_token_that_others_may_read_is_refused(environment, tmp_path):
 
     assert told.returncode == 2
     assert "chmod 600" in told.stderr
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+@pytest.mark.parametrize("readme", ["README.md", "README.zh-CN.md"])
+def test_the_curl_of_the_readme_is_answered(tmp_path, readme):
+    """As it stands there, but for the port, which may be taken here."""
+    text = (Path(__file__).parents[3] / readme).read_text("utf-8")
+    (serve, curl) = re.findall(r"```sh\n(openry serve .*) &\n(curl .*?)```", text, re.DOTALL)[0]
+    (tmp_path / "app.log").write_text("one\ntwo\nthree\n")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {"PATH": path, "OPENRY_HOME": str(tmp_path / "home")}
+    argv = ["sh", "-c", f"exec {serve.replace('9100', '0')}"]
+    with subprocess.Popen(argv, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True) as server:
+        address = server.stdout.readline().split()[2].rstrip(";")
+        asked = curl.replace("http://127.0.0.1:9100", address)
+        done = subprocess.run(
+            ["sh", "-c", asked], cwd=tmp_path, env=env, capture_output=True, check=False
+        )
+        server.terminate()
+
+    assert json.loads(done.stdout)["data"] == 3, done.stderr.decode()
