@@ -92,16 +92,20 @@ class _Verification:
         before, newest, gone, old = "", 0, list[str](), {"events": 0, "commands_log": 0}
         for newest, kind, at, said, stored in self._cursor.fetchall():
             self.found.rows += 1
-            data = json.loads(said)
-            if kind == "begin":
-                old = data
-                continue
-            if not fits(stored, before, (at, kind, said)):
+            try:
+                data = json.loads(said)
+                if kind == "begin":
+                    old = {table: int(data[table]) for table in old}
+                    continue
+                heads = [str(head) for head in data["heads"]]
+            except (ValueError, KeyError, TypeError):
+                heads = None
+            if heads is None or not fits(stored, before, (at, kind, said)):
                 what = "it is not what was written"
                 self.found.problems.append(Tampered("checkpoints", newest, what))
             before = stored
-            gone += data["heads"]
-            if self._anchor and self._anchor in (*data["heads"], stored):
+            gone += heads or ()
+            if self._anchor and self._anchor in (*(heads or ()), stored):
                 self.found.anchored = True
         upto = {table: self._newest(table) for table in old}
         return gone, Task(upto, old, newest, self._anchor, _STRIDE)

@@ -83,7 +83,8 @@ def part_of(cursor: Any, mark: str, task: Task) -> Part:
             found.add(seen)
     cursor.execute(f"SELECT data FROM checkpoints WHERE id > {mark}", (task.checkpoint,))  # noqa: S608
     for (data,) in cursor.fetchall():
-        found.gone += (json.loads(data) if isinstance(data, str) else data)["heads"]
+        about = json.loads(data) if isinstance(data, str) else data
+        found.gone += about.get("heads", ())
     return found
 
 

@@ -137,6 +137,21 @@ def test_what_was_pruned_leaves_a_checkpoint(path):
     assert "checkpoints row 2: it is not what was written" in problems
 
 
+@pytest.mark.parametrize("data", ["'x'", "'{}'", "'[1]'", "'{\"heads\": 5}'", "x'00'", "7"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_checkpoint_that_says_nothing_is_named(path, number, data):
+    """Whatever somebody put there: its row is named, and the rest is looked at."""
+    with Ledger(path) as ledger, ledger.write() as db:
+        forget(db, ["one"])
+    edit(path, f"UPDATE checkpoints SET data = {data} WHERE id = {number}")
+    edit(path, "UPDATE commands_log SET command = 'x' WHERE id = 7")
+
+    problems = [str(one) for one in look(path).problems]
+
+    assert f"checkpoints row {number}: it is not what was written" in problems
+    assert any("commands_log row 7" in one for one in problems)
+
+
 def test_a_loss_and_its_correction_are_written_anew(path):
     """What recovery takes for lost, and the truth puts right, is no tampering."""
     with FastLedger(path) as fast:
