@@ -59,5 +59,7 @@ def round_event(round_: Round) -> dict[str, Any]:
         "held": sum(rule.passed for rule in trial.hard),
         "rules": len(trial.hard),
         "seconds": round_.seconds,
+        "tokens": round_.tokens,
+        "cost_usd": round_.cost_usd,
         "instance": trial.instance_id,
     }

@@ -94,6 +94,7 @@ class EngineRunner:
         self._should_stop = should_stop
         self._note_instance = note_instance
         self._draw = 0
+        self._does: dict[str, str] = {}
 
     @cached_property
     def engine(self) -> Engine:
@@ -252,6 +253,10 @@ class EngineRunner:
         self.clear()
 
     def _carried_out(self, workflow: WorkflowSpec, folder: Path) -> InstanceOutcome:
+        self._does = {
+            step.id: step.command or step.capability or step.description
+            for step in workflow.sub_steps
+        }
         instance_id = self.engine.submit(
             _watched(workflow), workspace=folder, drafted=True, session_id=self.session_id
         )
@@ -278,7 +283,9 @@ class EngineRunner:
 
     def _told(self, event: Event) -> None:
         if event.step_id and event.new in _SHOWN:
-            self._on_step({"step": event.step_id, "state": event.new, "reason": event.reason})
+            does = self._does.get(event.step_id, "")
+            told = {"step": event.step_id, "state": event.new, "reason": event.reason}
+            self._on_step({**told, "does": does})
 
     def _steps(self, outcome: InstanceOutcome, after: str) -> tuple[StepRun, ...]:
         """The steps with the snapshot before each, and what each changed."""

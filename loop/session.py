@@ -206,6 +206,7 @@ class Session:
 
     def _show(self, understood: Understood, runner: EngineRunner) -> None:
         event = understood.to_event()
+        event["budget"] = {"tokens": self.order.budget_tokens, "usd": self.order.budget_usd}
         hard = understood.acceptance.hard
         if self.order.accept and all(one.passed for one in runner.judge(hard, self._base, {})):
             event["assumed"].append("all that is stated holds before anything is done")

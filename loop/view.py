@@ -27,6 +27,8 @@ _PHASES = {
     "locate": "looking for the step that spoiled the run",
     "strength": "comparing the result with other readings",
 }
+#: Length of the bar that shows the budget, and of what a step does.
+_BAR, _DOES_CHARS = 20, 80
 _STATES = {"done": "green", "validated": "green", "failed": "red", "dropped": "red"}
 
 
@@ -55,6 +57,8 @@ class TextView:
         self.console = console
         self.quiet = quiet
         self._status: Status | None = None
+        self._budget_of: Mapping[str, Any] = {}
+        self._tokens, self._usd = 0, 0.0
         self._phase_now = ""
         self._shows: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "phase": self._phase,
@@ -89,8 +93,7 @@ class TextView:
         for path in finished.results:
             say(f"  result    {escape(path)}", soft_wrap=True)
             for line in _first_lines(Path(path)):
-                shown = "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)[:200]
-                say(f"    [dim]{escape(shown)}[/]", soft_wrap=True)
+                say(f"    [dim]{escape(_plain(line)[:200])}[/]", soft_wrap=True)
         for path in finished.removed:
             say(f"  removed   {escape(path)}", soft_wrap=True)
         if finished.workflow:
@@ -139,6 +142,7 @@ class TextView:
             self.console.print(f"    {escape(data['why'])}", soft_wrap=True)
 
     def _plan(self, data: Mapping[str, Any]) -> None:
+        self._budget_of = data.get("budget") or self._budget_of
         say = self.console.print
         say("[bold]plan[/]")
         for number, goal in enumerate(data["plan"], start=1):
@@ -174,7 +178,8 @@ class TextView:
             self._wait(self._phase_now)
             return
         if data["state"] == "in_progress":
-            self._wait(f"step {data['step']}")
+            does = _plain(" ".join(str(data.get("does", "")).split())[:_DOES_CHARS])
+            self._wait(f"step {data['step']}  {does}")
             return
         tone = _STATES.get(str(data["state"]), "dim")
         reason = f" {escape(str(data['reason']))}" if data.get("reason") else ""
@@ -197,6 +202,22 @@ class TextView:
         held = f"{data['held']} of {data['rules']} rules hold"
         line = f"  {data['verdict']}: {held} [dim]({data['seconds']:.1f} s)[/]"
         self.console.print(line, soft_wrap=True)
+        if data["tokens"]:
+            self._tokens, self._usd = self._tokens + data["tokens"], self._usd + data["cost_usd"]
+            self.console.print(f"  [dim]{self._spent()}[/]", soft_wrap=True)
+
+    def _spent(self) -> str:
+        """What the models used so far, and how much of the budget that is."""
+        used = f"used {self._tokens:,} tokens, {self._usd:.4f} USD"
+        limits = (self._budget_of.get("tokens"), self._budget_of.get("usd"))
+        shares = [
+            now / most for now, most in zip((self._tokens, self._usd), limits, strict=True) if most
+        ]
+        if not shares:
+            return used
+        part = min(1.0, max(shares))
+        full = round(part * _BAR)
+        return f"{used}  {'█' * full}{'░' * (_BAR - full)} {part:.0%} of the budget"
 
     def _delivered(self, data: Mapping[str, Any]) -> None:
         for path in data["unchanged"]:
@@ -208,6 +229,11 @@ class TextView:
 
 def _count(number: int, word: str) -> str:
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def _plain(line: str) -> str:
+    """A line without signs that a terminal obeys."""
+    return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
 
 
 def _first_lines(path: Path) -> list[str]:
