@@ -202,6 +202,11 @@ _LEAVES_OUT = _either(
     _set("unique"),
     _set("regex"),
 )
+_ZH_LEAVES_OUT = _either(
+    _tools("remove_lines", "remove_empty_lines", "skip_lines", "lines_only_in_first"),
+    _tools("csv_drop_columns", "unique_lines"),
+    _set("op", "!=", "not_contains", "not_empty"),
+)
 _PLACE = r"(?:first|second|third|fourth|fifth|last|\d+(?:st|nd|rd|th))"
 _FIGURE = r"(?:sum|total|average|mean|median|minimum|maximum|smallest|largest|lowest|highest)"
 _UNIT = r"(?:lines|words|characters|rows|bytes)"
@@ -389,7 +394,14 @@ _CONDITIONS: tuple[tuple[re.Pattern[str], Minds], ...] = tuple(
             r"低于|高于|大于|小于|超过|不足|至少|至多|不少于|不多于|多于|少于|早于|晚于|\d分?以[上下]",
             _COMPARES,
         ),
-        (r"不是|不等于|不含|不包含|不包括|没有|不带|除了?|排除|不以", _LEAVES_OUT),
+        (
+            r"不是|不等于|不含|不包含|不包括|没有|不带|(?<![删去清移])除(?!号|法)|排除|不以",
+            _ZH_LEAVES_OUT,
+        ),
+        (
+            r"最[高低大小多少][^，,]{0,6}(?:删除|去掉)|(?:删除|去掉)[^，,]{0,8}最[高低大小多少]",
+            _never,
+        ),
         (r"从高到低|从大到小|由高到低|由大到小|降序|从多到少|倒序|从晚到早|从新到旧", _DESCENDS),
         (r"从低到高|从小到大|由低到高|由小到大|升序|从少到多|从早到晚", _ORDERS),
         (r"只出现|仅出现|出现一次|最[高大低小多少]的?(?!值)", _either(_EXTREME, _DESCENDS)),

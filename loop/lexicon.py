@@ -74,7 +74,7 @@ JOINS = {"orword": "or", "andword": "and", "andhave": "and", "butword": "but"}
 #: Groups whose words begin a further condition, and how it belongs to the ones before.
 FURTHER = {"andif": "and", "orif": "or", "andnot": "and"}
 #: More words for a comparison.
-COMPARISONS |= {"neither": "!=", "unheld": "!="}
+COMPARISONS |= {"neither": "!=", "unheld": "!=", "zafter": ">", "zbefore": "<"}
 #: Words for a result that only fit some results, and the groups above.
 _MARKS = frozenset(
     (
@@ -370,6 +370,7 @@ def _slots() -> dict[str, Slot]:
         "left": _tokens("F"),
         "right": _tokens("F"),
         "same": _tokens("F"),
+        "everyword": _one_of(frozenset(("all", "any"))),
         "onlyword": _one_of(frozenset(("only",))),
     }
 
@@ -514,7 +515,7 @@ def _zh_slots() -> dict[str, Slot]:
 
 
 def _zh_value(words: Words, at: int) -> Iterator[int]:
-    yield from _tokens("LQ")(words, at)
+    yield from _tokens("LQT")(words, at)
     yield from _zh_name(words, at)
 
 

@@ -131,11 +131,13 @@ def tokenize(text: str, mentions: Sequence[Mention]) -> tuple[Tokens, Lexicon]:
     for sign, meant in _PLAIN.items():
         plain = plain.replace(sign, meant)
     plain = re.sub(r"[)—–]|(?<=\s)-(?=\s+[a-z])", " , ", plain.replace("’", "'"))
-    plain = re.sub(r"\(\s*(?:in|from|see|file)?\s*(F\d+_)\s*[,)]", r" of \1 ", plain)
+    plain = re.sub(
+        r"\(\s*(?:in|from|see|file|source|input|data)?\s*:?\s*(F\d+_)\s*[,)]", r" of \1 ", plain
+    )
     plain = re.sub(
         r"(?<=[a-z])(?<!what)(?<!it)(?<!let)(?<!that)(?<!who)(?<!there)(?<!here)'s\b", " 's", plain
     )
-    plain = plain.replace("(", " ,( ")
+    plain = plain.replace("(", " ,( ").replace("i.e.", " ")
     plain = re.sub(r"[.?!:：]+(?=\s|$|[,;\u4e00-\u9fff])", " ; ", plain).replace("_ 's ", "_ 's ")
     words = characters(plain) if chinese else _SIGN.findall(plain)
     words = [

@@ -504,6 +504,8 @@ def _number_lines(text: str, args: Mapping[str, Any]) -> bytes:
 def _replace(text: str, args: Mapping[str, Any]) -> bytes:
     """All occurrences; where small or partial ones exist as well, that is an open question."""
     needle, new = str(args["needle"]), str(args["replacement"])
+    if args.get("loose") and re.search(rf"(?m)^\s*{re.escape(needle)}\s*[=:]", text):
+        raise UnfitError(f"`{needle}` is a setting that is to change")
     done, at = [], 0
     look = text.casefold() if args.get("ignore_case") else text
     find = needle.casefold() if args.get("ignore_case") else needle

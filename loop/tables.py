@@ -36,6 +36,8 @@ DEGREES: dict[str, tuple[tuple[str, ...], bool]] = {
         ("newer|newest|latest|later", "year date", True),
         ("earlier|earliest", "year date", False),
         ("most recent", "year date", True),
+        ("best paid|highest paid", "salary pay wage rate income", True),
+        ("worst paid|lowest paid", "salary pay wage rate income", False),
         ("faster|fastest", "speed", True),
         ("slower|slowest", "speed", False),
         ("最贵", "价格 单价 售价 金额", True),
@@ -173,7 +175,9 @@ def column_at(rows: Sequence[Sequence[str]], args: Args) -> int:
                 raise UnfitError(f"no column tells what `{args[key]}` means")
             return found[0]
     if args.get("op") in ("<", "<=", ">", ">="):  # `under 60`, of the only numbers there are
-        numeric = [i for i in range(len(rows[0])) if all(is_number(r[i]) for r in rows[1:])]
+        days = _DAY.fullmatch(str(args["value"]).strip())
+        fits = _DAY.fullmatch if days else is_number
+        numeric = [i for i in range(len(rows[0])) if all(fits(r[i].strip()) for r in rows[1:])]
         if len(numeric) != 1:
             raise UnfitError("no one column holds numbers")
         return numeric[0]

@@ -372,7 +372,9 @@ def _slots(tokens: Tokens, phrase: Phrase) -> Args | None:
 
 
 #: Slots that say nothing of their own, and those that `_with_degree` counts.
-_SILENT = frozenset(("files", "thing", "item", "left", "right", "same", "onlyword", "old"))
+_SILENT = frozenset(
+    ("files", "thing", "item", "left", "right", "same", "onlyword", "everyword", "old")
+)
 _RECOUNTED = frozenset(("high", "low", "sinceyear"))
 _ALIAS = {
     "quoted": "needle",
