@@ -226,7 +226,7 @@ _CONDITIONS: tuple[tuple[re.Pattern[str], Minds], ...] = tuple(
         # how often and how many
         (r"\b(?:every|each) (?:second|third|fourth|fifth|other|\d+(?:st|nd|rd|th)) \w+", _never),
         (r"\b(?:odd|even|alternate)(?:ly)?(?:-numbered)?\b", _never),
-        (r"\b(?:exactly|only|just) (?:once|twice|one time|two times)\b", _never),
+        (r"\b(?:exactly|only|just) (?:once|twice|one time|two times)\b|\bsingle time\b", _never),
         (r"\b(?:at least|more than|at most|less than) (?:once|twice)\b", _tools("repeated_lines")),
         (
             r"(?<!than )(?<!least )(?<!most )(?<!exactly )(?<!only )\btwice\b",

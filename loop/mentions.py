@@ -84,7 +84,9 @@ _NUMBER = re.compile(
     r"|(?<=[\u4e00-\u9fff])-?\d+(?:\.\d+)?(?![A-Za-z0-9_-]|\.\d)"
 )
 _TIME = re.compile(
-    r"(?<![A-Za-z0-9_:.-])(?:\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?|\d{1,2}:\d\d(?::\d\d)?)(?![A-Za-z0-9_:-])"
+    r"(?<![A-Za-z0-9_:.-])"
+    r"(?:\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?|\d{1,2}:\d\d(?::\d\d)?)"
+    r"(?![A-Za-z0-9_:-])"
 )
 _NUMBER_WORDS = {
     word: value
