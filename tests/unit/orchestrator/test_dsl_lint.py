@@ -109,8 +109,7 @@ def test_a_sound_workflow_has_nothing_to_be_said():
             " (leave it out)",
         ),
         (
-            "capabilities: [sort_lines]\n"
-            "sub_steps: [{id: a, description: x, blackboard: mine}]",
+            "capabilities: [sort_lines]\nsub_steps: [{id: a, description: x, blackboard: mine}]",
             "w.yaml:2: warning: step `a` runs no commands, so it cannot use its blackboard"
             " (give its agent `mode: free`)",
         ),
