@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from sqlalchemy import (
     Connection,
@@ -18,12 +19,12 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.exc import IntegrityError
 
 from openry.ledger.jsontext import to_json
 
-if TYPE_CHECKING:
-    import sqlite3
-
+#: What a statement raises that breaks a rule of the schema.
+BROKEN_RULE = (IntegrityError, sqlite3.IntegrityError)
 _NONE: frozenset[str] = frozenset()
 _SQLITE = sqlite.dialect(json_serializer=to_json)
 
@@ -31,7 +32,7 @@ _SQLITE = sqlite.dialect(json_serializer=to_json)
 def driver(connection: Connection) -> sqlite3.Connection:
     """SQLite's own connection below one of SQLAlchemy's: for statements in its own words."""
     own: Any = connection.connection.driver_connection
-    return cast("sqlite3.Connection", own)
+    return cast(sqlite3.Connection, own)
 
 
 def change(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, delete, select
-from sqlalchemy.exc import IntegrityError
 
 from openry.errors import UsageError
-from openry.ledger.change import add, change
+from openry.ledger.change import BROKEN_RULE, add, change
 from openry.ledger.journal import columns
 from openry.ledger.schema import (
     LIVE_INSTANCES,
@@ -72,7 +70,7 @@ def add_schedule(connection: Connection, schedule: Schedule) -> None:
     try:
         with connection.begin_nested():
             add(connection, schedules, asdict(schedule))
-    except (IntegrityError, sqlite3.IntegrityError):
+    except BROKEN_RULE:
         raise UsageError(
             f"there is a schedule `{schedule.name}` already; remove it, or give another name"
         ) from None
