@@ -77,26 +77,37 @@ def in_process(place: Path) -> list[Row]:
             hand = Hand(ledger, context, config)
             return cost(lambda: hand.forward(Command("true")))
 
-        bare = cost(lambda: subprocess.run(("sh", "-c", "true"), cwd=folder, check=True))
-        calls = [bare, call("none"), call("none", ("moderate",))]
-        if shutil.which("bwrap"):
-            calls.append(call("bubblewrap"))
-        rounds = in_turns(101, *calls)
-    taken = [middle([wall for wall, _ in costs]) for costs in rounds]
-    # The system counts processor time in hundredths of a second: over many calls it is right.
-    busy = [round(sum(cpu for _, cpu in costs) / len(costs), 2) for costs in rounds]
-    shell, hand, judged = taken[:3]
-    same = "the same call unconfined"
+        def beside(*calls: Callable[[], tuple[float, float]]) -> list[tuple[float, float]]:
+            """Wall and processor milliseconds of each: a median, and a mean.
+
+            The system counts processor time in hundredths of a second: over many calls it is right.
+            """
+            rounds = in_turns(151, *calls)
+            return [
+                (middle([wall for wall, _ in costs]), round(sum(cpu for _, cpu in costs) / 151, 2))
+                for costs in rounds
+            ]
+
+        # Each beside its own peer: what a sandbox leaves to be cleared away is no cost of others.
+        ledger.make_room()
+        plain = call("none")
+        sh = cost(lambda: subprocess.run(("sh", "-c", "true"), cwd=folder, check=True))
+        (shell, shell_cpu), (hand, hand_cpu) = beside(sh, plain)
+        (unjudged, _), (judged, _) = beside(plain, call("none", ("moderate",)))
+        confined = beside(plain, call("bubblewrap")) if shutil.which("bwrap") else []
     rows = [
         Row("in-process call", hand, "ms", "sh -c true", shell, "+ <= 1 ms", hand - shell <= 1),
-        Row("in-process call, CPU of all processes", busy[1], "ms", "sh -c true", busy[0]),
-        Row("judged by `moderate`, in bash", judged, "ms", "the same call unjudged", hand),
+        Row("in-process call, CPU of all processes", hand_cpu, "ms", "sh -c true", shell_cpu),
+        Row("judged by `moderate`, in bash", judged, "ms", "the same call unjudged", unjudged),
     ]
-    rows += [Row("sandboxed call, CPU of all", cpu, "ms", same, busy[1]) for cpu in busy[3:]]
-    rows += [
-        Row("sandboxed call", boxed, "ms", same, hand, "+ <= 10 ms", boxed - hand <= 10)
-        for boxed in taken[3:]
-    ]
+    if confined:
+        (free, free_cpu), (boxed, boxed_cpu) = confined
+        same = "the same call unconfined"
+        met = boxed - free <= 10
+        rows += [
+            Row("sandboxed call, CPU of all", boxed_cpu, "ms", same, free_cpu),
+            Row("sandboxed call", boxed, "ms", same, free, "+ <= 10 ms", met),
+        ]
     return rows
 
 
