@@ -6,15 +6,17 @@ import os
 import sqlite3
 import time
 from pathlib import Path
-
-from sqlalchemy import Connection, inspect, text
+from typing import TYPE_CHECKING
 
 from openry.errors import StorageError
-from openry.ledger.engine import open_engine, renamed_errors
+from openry.ledger import fresh
 from openry.ledger.locking import alone_in
 from openry.ledger.place import Where, shown, sqlite_path
 from openry.ledger.trouble import storage_error
 from openry.ledger.version import BUSY_TIMEOUT_S, HEAD, refuse_newer
+
+if TYPE_CHECKING:  # only who upgrades a ledger waits for it to be imported
+    from sqlalchemy import Connection
 
 _POSTGRES_LOCK = 0x0FE9_7279  # any number, as long as all of us take the same
 
@@ -32,21 +34,25 @@ def upgrade(where: Where) -> None:
     """
     path = sqlite_path(where)
     if path is None:
-        _upgrade_database(where)
+        migrate(where)
     elif not _is_current(path):
         try:
             # Elsewhere the transaction alone keeps two upgrades apart: slower, and as safe.
             with alone_in(Path(path).parent):
                 _make_file(path)
                 _use_wal(path)
-                _upgrade_database(path)
+                if not _is_made(path):
+                    migrate(path)
         except StorageError as error:
             from openry.ledger.damage import told
 
             raise told(error, path) from error
 
 
-def _upgrade_database(where: Where) -> None:
+def migrate(where: Where) -> None:
+    """Walk what is there, or nothing, through the migrations that it has not seen."""
+    from openry.ledger.engine import open_engine, renamed_errors
+
     engine = open_engine(where)
     try:
         with renamed_errors(where), engine.connect() as connection:
@@ -58,6 +64,8 @@ def _upgrade_database(where: Where) -> None:
 
 
 def _upgrade_inside(connection: Connection, where: Where) -> None:
+    from sqlalchemy import text
+
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _POSTGRES_LOCK})
     found = _revision(connection, where)
@@ -67,7 +75,6 @@ def _upgrade_inside(connection: Connection, where: Where) -> None:
 
 
 def _run_migrations(connection: Connection) -> None:
-    # Only who makes or upgrades a ledger waits for alembic to be imported.
     from alembic import command
     from alembic.config import Config
 
@@ -78,6 +85,8 @@ def _run_migrations(connection: Connection) -> None:
 
 
 def _revision(connection: Connection, where: Where) -> str | None:
+    from sqlalchemy import inspect, text
+
     tables = set(inspect(connection).get_table_names())
     if "alembic_version" in tables:
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -102,6 +111,14 @@ def _is_current(path: str) -> bool:
     except sqlite3.Error:
         return False  # the slow way round finds out what it is, and says so
     return bool(row) and row[0] == HEAD
+
+
+def _is_made(path: str) -> bool:
+    """Whether the file at `path` was empty, and is a ledger now."""
+    try:
+        return fresh.make(path)
+    except sqlite3.Error as error:
+        raise storage_error(error, path) from error
 
 
 def _make_file(path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -170,40 +171,58 @@ def test_a_full_disk_is_said_and_mended(tmp_path):
     ledger.close()
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.15, 0.3, 0.45, 0.6])
-def test_a_first_use_that_is_killed_leaves_no_half_ledger(tmp_path, after_s):
-    """kill -9 while the ledger is made: the next one finds nothing or everything."""
-    code = "import sys; from openry.ledger.migrate import upgrade; upgrade(sys.argv[1])"
-    maker = subprocess.Popen([sys.executable, "-c", code, tmp_path / "openry.db"])
-    try:
-        maker.wait(after_s)
-    except subprocess.TimeoutExpired:
-        maker.kill()
-        maker.wait()
+#: Makes a ledger in a process whose SQLite connections all get what `{prepare}` does to them.
+MAKE = """
+import itertools, os, signal, sqlite3, sys
+from openry.errors import StorageError
+from openry.ledger.migrate import migrate, upgrade
+step = itertools.count()
+def countdown(steps):
+    if next(step) == steps:
+        os.kill(os.getpid(), signal.SIGKILL)
+real = sqlite3.connect
+def connect(*args, **options):
+    connection = real(*args, **options)
+    {prepare}
+    return connection
+sqlite3.connect = sqlite3.dbapi2.connect = connect
+try:
+    {how}(sys.argv[1])
+except StorageError as error:
+    print(error)
+"""
 
-    with Ledger(tmp_path / "openry.db") as ledger, ledger.read() as db:
+
+def make_ledger(path, how: str, prepare: str) -> subprocess.CompletedProcess:
+    code = MAKE.format(how=how, prepare=prepare)
+    return subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("how", ["upgrade", "migrate"])
+@pytest.mark.parametrize("steps", [0, 30, 300, 1000, 3000, 5000])
+def test_a_first_use_that_is_killed_leaves_no_half_ledger(tmp_path, how, steps):
+    """kill -9 while the ledger is made: the next one finds nothing or everything."""
+    path = tmp_path / "openry.db"
+    prepare = f"connection.set_progress_handler(lambda: countdown({steps}), 1)"
+
+    assert make_ledger(path, how, prepare).returncode == -signal.SIGKILL
+
+    with Ledger(path) as ledger, ledger.read() as db:
         assert db.exec_driver_sql("SELECT count(*) FROM task_state").scalar() == 0
         tables = db.exec_driver_sql("SELECT count(*) FROM sqlite_master WHERE type = 'table'")
         assert tables.scalar() == len(metadata.tables) + 2  # and alembic's and SQLite's own
 
 
-def test_a_migration_that_fails_leaves_the_ledger_as_it_was(tmp_path):
+@pytest.mark.parametrize("how", ["upgrade", "migrate"])
+def test_a_ledger_that_cannot_be_made_leaves_the_file_as_it_was(tmp_path, how):
     """Creation is one transaction: SQLite fails in its midst, and the file holds no table."""
     path = tmp_path / "openry.db"
     path.touch()
     blocker = sqlite3.connect(path)
     blocker.execute("PRAGMA journal_mode = WAL")
     blocker.close()
-    code = (
-        "import sys, sqlite3; from sqlalchemy import event; from sqlalchemy.engine import Engine\n"
-        "from openry.errors import StorageError; from openry.ledger.migrate import upgrade\n"
-        "event.listen(Engine, 'connect', lambda c, _: c.execute('PRAGMA max_page_count = 20'))\n"
-        "try:\n    upgrade(sys.argv[1])\n"
-        "except StorageError as error:\n    print(error)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
-    )
+
+    done = make_ledger(path, how, "connection.execute('PRAGMA max_page_count = 20')")
 
     assert "no space is left" in done.stdout
     connection = sqlite3.connect(path)

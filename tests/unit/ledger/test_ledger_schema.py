@@ -11,13 +11,19 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from openry.ledger import schema
+from openry.ledger import fresh, schema
 from openry.ledger.db import Ledger
+from openry.ledger.migrate import migrate
 from openry.ledger.version import HEAD, REVISIONS
 from openry.models import Ending, InstanceState, RunState
 
 AT = "2026-03-01T09:00:00.000Z"
 
+FIRST_ROWS = (
+    "SELECT version_num FROM alembic_version",
+    "SELECT id, kind, data, hash FROM checkpoints",
+    "SELECT name, seq FROM sqlite_sequence",
+)
 #: What other programs and older ledgers already rely on.
 PROMISED = {
     "commands_log": "run_id workflow step_id command exit_code stdout stderr duration_ms timestamp",
@@ -43,7 +49,7 @@ def _parts(connection) -> dict[str, list[str]]:
 
 def test_migrations_make_exactly_the_schema(tmp_path):
     """A migrated ledger has the tables, columns, checks and indices that `schema` declares."""
-    Ledger(tmp_path / "migrated.db").close()
+    migrate(tmp_path / "migrated.db")
     declared = create_engine(f"sqlite:///{tmp_path / 'declared.db'}")
     schema.metadata.create_all(declared)
     declared.dispose()
@@ -53,6 +59,23 @@ def test_migrations_make_exactly_the_schema(tmp_path):
     assert _parts(one) == _parts(other)
     one.close()
     other.close()
+
+
+def test_a_new_ledger_is_what_the_migrations_come_to(tmp_path):
+    """What is made at once is to the letter, and in its first rows, what the migrations make.
+
+    Where they have changed: `python -m openry.ledger.fresh >openry/ledger/fresh.sql`.
+    """
+    migrate(tmp_path / "migrated.db")
+    Ledger(tmp_path / "made.db").close()
+    paths = [str(tmp_path / f"{name}.db") for name in ("migrated", "made")]
+    migrated, made = (
+        [connection.execute(asked).fetchall() for asked in FIRST_ROWS]
+        for connection in map(sqlite3.connect, paths)
+    )
+
+    assert fresh.statements_of(paths[0]) == fresh.statements_of(paths[1])
+    assert migrated == made
 
 
 def test_the_light_list_of_revisions_is_the_migrations():
