@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from loop.cli import _stopping, app, main
+from loop.cli import app, main
+from loop.cli.terminal import stopping
 from openry.ledger.db import Ledger
 
 SORT = "Sort names.txt alphabetically and save to sorted.txt"
@@ -358,7 +359,7 @@ def test_ctrl_c_ends_a_small_models_work(home, folder, tmp_path):
 
 def test_a_wish_to_stop_that_nobody_looks_at_is_heard():
     """Where no run asks whether to stop, the first Ctrl-C is enough after a moment."""
-    with pytest.raises(KeyboardInterrupt), _stopping():
+    with pytest.raises(KeyboardInterrupt), stopping():
         signal.raise_signal(signal.SIGINT)
         for _ in range(600):
             time.sleep(0.1)
@@ -366,7 +367,7 @@ def test_a_wish_to_stop_that_nobody_looks_at_is_heard():
 
 def test_a_wish_to_stop_that_is_seen_raises_nothing():
     """Who looks ends by itself."""
-    with _stopping() as should_stop:
+    with stopping() as should_stop:
         assert not should_stop()
         signal.raise_signal(signal.SIGINT)
         assert should_stop()
