@@ -15,6 +15,7 @@ from loop.cli.terminal import NAME
 from openry import __version__
 from openry.complaint import complaint
 from openry.errors import UsageError
+from openry.leaving import leave
 
 #: In the order of the help.
 _COMMANDS: dict[str, Callable[..., None]] = {
@@ -93,8 +94,6 @@ def _main(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script: run the command line and return its exit status."""
-    from openry.llm.leaving import leave
-
     try:
         status = app(argv, prog_name=NAME, standalone_mode=False)
     except Exception as error:

@@ -17,8 +17,8 @@ from threading import Event, Lock, Thread
 from typing import Any
 
 from openry.errors import ModelError, UsageError
+from openry.leaving import FOLDERS, LIBRARY_THREAD
 from openry.llm.base import ChatReply, ChatRequest, Json
-from openry.llm.leaving import FOLDERS, LIBRARY_THREAD
 from openry.llm.weights import installed_file
 
 CONTEXT_TOKENS = 4096

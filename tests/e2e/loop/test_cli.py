@@ -393,3 +393,14 @@ def test_a_suite_is_scored_against_what_the_loop_never_sees(home, tmp_path):
 
     assert status == 0
     assert (total["tasks"], total["right"], total["silent_wrong"]) == (2, 1, 1)
+
+
+def test_the_help_loads_no_models():
+    """What a person types first is there at once: nothing of the loop itself is loaded either."""
+    code = "from loop.cli import main; main(['--help']); import sys; print(*sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    loaded = done.stdout.splitlines()[-1].split()
+    assert "loop.cli" in loaded
+    assert {"loop.start", "openry.llm", "openry.ledger", "pydantic"}.isdisjoint(loaded)

@@ -204,7 +204,7 @@ def test_a_process_can_end_while_the_library_reads(tmp_path):
         import sys
         from openry.errors import ModelError
         from openry.llm import ChatRequest, user
-        from openry.llm.leaving import leave
+        from openry.leaving import leave
         from openry.llm.local import open_local
         from openry.llm.wrapper import Stoppable
         model = Stoppable(open_local("local/smollm2"), lambda: True)
