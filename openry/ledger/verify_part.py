@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -108,7 +109,7 @@ def _older_link(*parts: Any) -> str:
     return blake2b(ascii(parts).encode("ascii"), digest_size=32).hexdigest()
 
 
-class _Chain:
+class _Chain(ABC):
     """A table whose rows lead to each other by hashes."""
 
     table: str
@@ -189,9 +190,9 @@ class _Chain:
             if self._mark == "?":
                 connection.text_factory = str
 
+    @abstractmethod
     def _check(self, rows: Iterable[tuple[Any, ...]], fits: _Fits, *, careful: bool) -> Part | None:
         """What is found in `rows`; None when something is, and it has to be looked at carefully."""
-        raise NotImplementedError
 
 
 class _Commands(_Chain):
