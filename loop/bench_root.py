@@ -27,6 +27,7 @@ from openry.sandbox.launcher import find_program
 #: When files were made that say nothing else: long ago, and the same in every copy.
 _MADE = 1_672_531_200.0
 _TIMEOUT_S = 15.0
+_SANDBOX = SandboxSpec(backend="bubblewrap")
 #: What the machine itself is made of; its changes are no command's doing.
 _MACHINE = ("bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "run", "sbin",
             "sys", "tmp", "usr", "nix", "work", "root")  # fmt: skip
@@ -55,20 +56,8 @@ class Rooted(Bubblewrap):
         program = find_program("bwrap")
         if not program:
             raise SandboxError("bubblewrap is not installed; run: apt-get install bubblewrap")
-        super().__init__(program, SandboxSpec(backend="bubblewrap"), "", bare=True)
+        super().__init__(program, _SANDBOX, "", bare=True)
         self._options = ("--bind", str(root), "/", *self._options)
-
-
-class _RootedHand(Hand):
-    """The hand, whose sandbox has the folder for its root."""
-
-    def __init__(self, kit: Kit, root: Path) -> None:
-        context = RunContext(sandbox=SandboxSpec(backend="bubblewrap"))
-        super().__init__(kit.fast, context, kit.config)
-        self._root = root
-
-    def _make_launcher(self) -> Rooted:
-        return Rooted(self._root)
 
 
 class Machine:
@@ -77,7 +66,8 @@ class Machine:
     def __init__(self, kit: Kit, root: Path, files: Iterable[Mapping[str, Any]]) -> None:
         self.root = root
         build(root, files)
-        self._hand = _RootedHand(kit, root)
+        context = RunContext(sandbox=_SANDBOX)
+        self._hand = Hand(kit.fast, context, kit.config, launcher=Rooted(root))
         self._cwd = "/"
 
     def run(self, text: str) -> Shown:

@@ -44,6 +44,8 @@ class Hand:
         ask: Asks the person who sits there whether a command may be run; without it they are
             asked in the ledger.
         after: Called when a command of a run has ended, before its answer is given.
+        launcher: Puts each command into its sandbox; without it the one that the context asks for
+            is made for the first command. Whoever gives one answers for what it confines.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Hand:
         wake_fd: int = -1,
         ask: Callable[[str], bool] | None = None,
         after: Callable[[], object] | None = None,
+        launcher: Launcher | None = None,
     ) -> None:
         self.ledger = ledger
         self.context = context
@@ -68,7 +71,7 @@ class Hand:
         self._wake_fd = wake_fd
         self._ask = ask
         self._watch: Callable[[bytes], None] | None = None
-        self._launcher: Launcher | None = None
+        self._launcher = launcher
         self._policy: Policy | None = None
         self._after = after
         self._circles: Circles | None = None

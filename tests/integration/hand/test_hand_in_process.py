@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hand_helpers import PID, alive, in_time
 
 from openry.forwarder import Hand
 from openry.models import Command, Ending
+from openry.sandbox.launcher import Launch, Unconfined
 
 MakeHand = Callable[..., Hand]
 
@@ -307,3 +311,30 @@ def test_no_folder_waits_for_a_process_that_is_gone(tmp_path: Path):
     while list(base.iterdir()) and time.monotonic() < until:
         time.sleep(0.02)
     assert not list(base.iterdir())
+
+
+class Boxed(Unconfined):
+    """A sandbox of a host's own: its commands stand in another folder, and know a word of it."""
+
+    backend = identity = "boxed"
+    env: ClassVar = {"BOX": "ours"}
+
+    def launch(self, argv: Sequence[str], cwd: str, tmp: str) -> Launch:
+        return super().launch(argv, f"{cwd}/box", tmp)
+
+
+def test_a_host_may_bring_its_own_sandbox(make_hand: MakeHand):
+    """Each command runs in it and not in the one of the context, and the ledger names it."""
+    given = make_hand("bubblewrap")
+    box = Path(given.context.workspace, "box")
+    box.mkdir()
+    launcher = Boxed(given.context.sandbox)
+    hand = Hand(given.ledger, given.context, given.config, launcher=launcher)
+
+    result = hand.forward(Command("echo $BOX > made"))
+
+    assert result.exit_code == 0
+    assert (box / "made").read_text() == "ours\n"
+    with closing(sqlite3.connect(given.ledger.path)) as ledger:
+        ((shell,),) = ledger.execute("SELECT shell FROM commands_log")
+    assert shell.endswith("(sandbox: boxed)")
