@@ -90,9 +90,18 @@ class Profile:
 _UNKNOWN = Profile(known=False)
 
 
+@lru_cache(maxsize=4096)
 def profile_of(name: str) -> Profile:
-    """The profile of a program, an empty one for those not described."""
-    return _profiles().get(name, _UNKNOWN)
+    """The profile of a program, an empty one for those not described.
+
+    Only the files that hold the name are read for it: to read them all takes as long as a command.
+    """
+    named = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+    for file, text in _files():
+        if named.search(text) and name in _described(file):
+            own, given = _described(file)[name]
+            return _profile(own, given, file)
+    return _UNKNOWN
 
 
 def canonical(name: str) -> str:
@@ -106,20 +115,26 @@ def _bare(name: str, always: str) -> Profile:
 
 
 @cache
-def _profiles() -> dict[str, Profile]:
+def _files() -> tuple[tuple[str, str], ...]:
+    """Name and text of each file of descriptions."""
+    folder = data_root() / "templates/policies/programs"
+    return tuple((path.name, path.read_text("utf-8")) for path in sorted(folder.glob("*.yaml")))
+
+
+@cache
+def _described(file: str) -> dict[str, tuple[str, Mapping[str, Any]]]:
+    """What a file says of each program it names, with the name that program goes by."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    found: dict[str, Profile] = {}
-    for path in sorted((data_root() / "templates/policies/programs").glob("*.yaml")):
-        for name, given in yaml.load(path.read_text("utf-8"), loader).items():  # noqa: S506
-            if str(name).startswith("."):  # what others share
-                continue
-            for one in (str(name), *map(str, given.get("names", ())), *given.get("like", ())):
-                if one in found:
-                    raise ValueError(f"{path.name}: `{one}` is described twice")
-                own = one if one in given.get("like", ()) else str(name)
-                found[one] = _profile(own, given, path.name)
+    found: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    for name, given in yaml.load(dict(_files())[file], loader).items():  # noqa: S506
+        if str(name).startswith("."):  # what others share
+            continue
+        for one in (str(name), *map(str, given.get("names", ())), *given.get("like", ())):
+            if one in found:
+                raise ValueError(f"{file}: `{one}` is described twice")
+            found[one] = (one if one in given.get("like", ()) else str(name), given)
     return found
 
 
