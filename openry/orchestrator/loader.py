@@ -7,19 +7,19 @@ keys (routes, ids, what a kind needs) from `checks`, places from `yaml12`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from openry.errors import BadFileError
 from openry.files import must_be_file
 from openry.models import Problem
 from openry.orchestrator import checks, yaml12
 from openry.orchestrator.report import visible
-from openry.orchestrator.rules import RULE_TYPES, Rule
+from openry.orchestrator.rules import RULE_TYPES, Rule, read_rules
 from openry.orchestrator.shape import Model
 from openry.orchestrator.spec import Composition, PromptBlock, WorkflowSpec
 
@@ -118,7 +118,7 @@ def _load_document(
         data["name"] = path.stem
     is_composition = "big_steps" in data and "sub_steps" not in data
     model: type[WorkflowSpec] | type[Composition] = Composition if is_composition else WorkflowSpec
-    value, found_problems = read_model(TypeAdapter(model), data, document)
+    value, found_problems = read_model(model.model_validate, data, document)
     known = {*refs, *(_neighbours(path) if path else ())}
     check = checks.composition if is_composition else checks.workflow
     found_problems += check(data, document, known, path.parent if path else None)
@@ -179,23 +179,20 @@ def load_rules(
     data = document.data
     if isinstance(data, dict):
         data = data.get("validation") or data.get("accept") or [data]
-    rules, found = read_model(_RULES, data, document)
+    rules, found = read_model(read_rules(), data, document)
     problems = _in_order((*document.problems, *found))
     return (rules or ()) if not problems else (), problems
 
 
-_RULES: TypeAdapter[tuple[Rule, ...]] = TypeAdapter(tuple[Rule, ...])
-
-
 def read_model(
-    adapter: TypeAdapter[Any], data: Any, document: yaml12.Document
+    read: Callable[..., Any], data: Any, document: yaml12.Document
 ) -> tuple[Any, list[Problem]]:
-    """`data` as a model, and everything that keeps it from being one."""
+    """What `read` makes of `data`, e.g. a model's `model_validate`, and all it complains of."""
     shapes: dict[int, type[Model]] = {}
     value: Any = None
     problems: list[Problem] = []
     try:
-        value = adapter.validate_python(data, context={"shapes": shapes})
+        value = read(data, context={"shapes": shapes})
     except ValidationError as error:
         details = [dict(detail) for detail in error.errors(include_url=False)]
         # A tuple that lost its bad items is "too short"; the items' own errors say it better.

@@ -59,11 +59,13 @@ class Plan:
         """A workflow started alone is a composition of one."""
         if self.composition:
             return tuple(self.composition.big_steps)
-        return (BigStep(ref=self.name),)
+        return (BigStep.model_construct(ref=self.name),)
 
     @cached_property
     def as_composition(self) -> Composition:
-        return self.composition or Composition(name=self.name, big_steps=self.big_steps)
+        if self.composition:
+            return self.composition
+        return Composition.model_construct(name=self.name, big_steps=self.big_steps)
 
     @property
     def notify(self) -> NotifySpec | None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
+from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter, model_validator
 from pydantic_core import PydanticCustomError
 
 from openry.orchestrator.shape import (
@@ -395,6 +397,9 @@ else:
         Discriminator(_which),
         BeforeValidator(_short_form),
     ]
-Not.model_rebuild()
-AnyOf.model_rebuild()
-AllOf.model_rebuild()
+
+
+@cache
+def read_rules() -> Callable[..., tuple[Rule, ...]]:
+    """What makes rules of a list of data; made when it is first wanted."""
+    return TypeAdapter(tuple[Rule, ...]).validate_python

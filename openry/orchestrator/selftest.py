@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, TypeAdapter
+from pydantic import BeforeValidator, Field
 
 from openry.config import Config
 from openry.errors import BadFileError
@@ -117,7 +117,7 @@ def read_tests(path: Path) -> tuple[Case, ...]:
     found: list[Any] = [*problems, *document.problems]
     value = None
     if not found:
-        value, found = read_model(TypeAdapter(Tests), document.data, document)
+        value, found = read_model(Tests.model_validate, document.data, document)
     if found or value is None:
         raise BadFileError("", tuple(map(str, found)))
     return tuple(value.tests)

@@ -83,7 +83,9 @@ class Model(BaseModel):
     loader can offer the nearest key.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, serialize_by_alias=True, defer_build=True
+    )
 
     #: Keys where null is a value of its own.
     null_means_null: ClassVar[frozenset[str]] = frozenset()

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from openry.models import Problem, RuleResult, RunCommand
 from openry.orchestrator import rules as R  # noqa: N812 - the shapes, by one letter
 from openry.orchestrator import (
@@ -244,7 +242,7 @@ def _inline_rule(line: str, file: str, number: int) -> tuple[list[R.Rule], list[
             return [], [Problem(file, number, f"`{word}` is not `key=value`")]
         data[key] = _inline_value(kind, key, value)
     document = yaml12.Document(file, yaml12.Node(number, 1, entries={}), ())
-    rules, problems = read_model(_RULES, [data], document)
+    rules, problems = read_model(R.read_rules(), [data], document)
     return list(rules or ()), problems
 
 
@@ -257,6 +255,3 @@ def _inline_value(kind: str, key: str, value: str) -> Any:
         return value
     document = yaml12.compose(value, key)
     return value if document.problems else document.data
-
-
-_RULES: TypeAdapter[tuple[R.Rule, ...]] = TypeAdapter(tuple[R.Rule, ...])
