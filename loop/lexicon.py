@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -205,17 +206,26 @@ def lexicon(name: str) -> Lexicon:
     return _load(name)
 
 
-def _read(name: str) -> Any:
+def _read(path: Path) -> Any:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = (data_root() / "templates" / "reading" / f"{name}.yaml").read_text("utf-8")
-    return yaml.load(text, Loader=loader)  # noqa: S506  both loaders are the safe one
+    return yaml.load(path.read_text("utf-8"), Loader=loader)  # noqa: S506  both are the safe one
+
+
+def _merged(folder: Path) -> dict[str, Any]:
+    """What the files of a language say: lists one after the other, in the order of their names."""
+    data: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        for key, value in _read(path).items():
+            data[key] = data[key] + value if key in data else value
+    return data
 
 
 def _load(name: str) -> Lexicon:
-    data, kinds = _read(name), _read("kinds")
+    place = data_root() / "templates" / "reading"
+    data, kinds = _merged(place / name), _read(place / "kinds.yaml")
     chinese = name == "chinese"
     rules = tuple(_rule(entry, kinds) for entry in data["patterns"])
-    groups = {**data["groups"], **data.get("more", {}), "then": data["then"]}
+    groups = {**data["groups"], "then": data["then"]}
     skip = frozenset(data.get("skip", ()))
     slots = _zh_slots() if chinese else _slots()
     split = characters if chinese else str.split
