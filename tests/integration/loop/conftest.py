@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,7 @@ from loop.kit import Kit
 from loop.order import Order
 from loop.start import new
 from openry.config import load_config
-from openry.llm import ScriptedModel
-from openry.llm.cassette import Cassetted
+from tests.integration.loop.helpers import fill, kit_in, order_for
 
 
 @pytest.fixture(scope="session")
@@ -38,33 +38,9 @@ def folder(tmp_path) -> Path:
     return fill(tmp_path / "work")
 
 
-def fill(made: Path) -> Path:
-    """A log, a table, some names."""
-    made.mkdir(parents=True)
-    (made / "app.log").write_text("09:00 INFO start\n09:01 ERROR disk\n09:02 ERROR net\n")
-    (made / "sales.csv").write_text("region,amount\nnorth,10\nsouth,9\nwest,200\n")
-    (made / "names.txt").write_text("bob\nal\ncy\n")
-    return made
-
-
-class Scripts:
-    """Opens scripted models, each behind the session's own cassette, and counts their calls."""
-
-    def __init__(self, replies=()) -> None:
-        self.model = ScriptedModel(replies, name="openai/scripted")
-
-    def __call__(self, name, *, cassette=None, **rest):
-        return self.model if cassette is None else Cassetted(self.model, cassette)
-
-    @property
-    def calls(self) -> int:
-        return len(self.model.requests)
-
-
 @pytest.fixture
 def kit(home, reader):
-    with Kit(load_config(home, env={})) as made:
-        made.__dict__["reader"] = reader
+    with kit_in(home, reader) as made:
         yield made
 
 
@@ -72,11 +48,7 @@ def kit(home, reader):
 def order(folder):
     """An order for the folder; any field may be given."""
 
-    def make(task: str, **values) -> Order:
-        local = {"planner": "local/smollm2", "model": "local/smollm2"}
-        return Order(task, str(folder), **{**local, **values})
-
-    return make
+    return partial(order_for, folder)
 
 
 @pytest.fixture
@@ -89,12 +61,3 @@ def run(kit):
         return session.run(), events
 
     return go
-
-
-def tree(folder: Path) -> dict[str, str]:
-    """Everything below a folder, for comparison."""
-    return {
-        str(path.relative_to(folder)): path.read_text()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }

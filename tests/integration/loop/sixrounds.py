@@ -15,15 +15,9 @@ import signal
 import sys
 from pathlib import Path
 
-from loop.journal import Journal
-from loop.kit import Kit
-from loop.order import Order
 from loop.session import Session
 from loop.start import resume
-from loop.values import Reading
-from openry.config import load_config
-from openry.llm import ScriptedModel
-from openry.llm.cassette import Cassetted
+from tests.integration.loop.helpers import Scripts, kit_in, mortal, order_for
 
 SESSION = "six"
 #: Rounds 1 to 3 are mended by rule, 4 to 6 by the planner.
@@ -64,15 +58,8 @@ ACCEPT = (
 TASK = "Amounts, count, order, words, regions and capitals, each into a file of its own"
 
 
-class Reader:
-    """Reads nothing: the workflow is given, and the planner is another."""
-
-    def read(self, task, survey):
-        return Reading(task, (), ())
-
-
-def opener(calls: Path):
-    """Opens the planner, whose every paid call leaves a line in `calls`."""
+def planner(calls: Path) -> Scripts:
+    """The planner, whose every paid call leaves a line in `calls`."""
 
     def answer(request) -> str:
         step = re.search(r"blames step `(\w+)`", request.messages[-1].text)[1]
@@ -80,61 +67,28 @@ def opener(calls: Path):
             file.write(f"{step}\n")
         return json.dumps({"edits": [{"op": "to_shell", "step": step, "command": MENDS[step]}]})
 
-    model = ScriptedModel([answer] * 50, name="openai/scripted")
-    return lambda name, *, cassette=None, **rest: (
-        model if cassette is None else Cassetted(model, cassette)
-    )
+    return Scripts([answer] * 50)
 
 
-class Mortal(Journal):
-    """Kills the whole process at its `at`-th record, before or after it is on disk."""
-
-    at, before, written = 0, True, 0
-
-    def _write(self, name, *args, **values):
-        kind = type(self)
-        kind.written += 1
-        if kind.written == kind.at and kind.before:
-            os.kill(os.getpid(), signal.SIGKILL)
-        getattr(super(), name)(*args, **values)
-        if kind.written == kind.at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def note(self, **values):
-        self._write("note", **values)
-
-    def attempt(self, attempt):
-        self._write("attempt", attempt)
-
-    def round(self, round_, **values):
-        self._write("round", round_, **values)
-
-    def judged(self, attempt, verdict, **values):
-        self._write("judged", attempt, verdict, **values)
-
-    def certified(self, number, gates, runs):
-        self._write("certified", number, gates, runs)
-
-    def end(self, state, **values):
-        self._write("end", state, **values)
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main(home: str, folder: str, calls: str, at: str, when: str) -> int:
-    Mortal.at, Mortal.before = int(at), when == "before"
-    with Kit(load_config(Path(home), env={}), open_model=opener(Path(calls))) as kit:
-        kit.__dict__["reader"] = Reader()
-        journal = Mortal(kit.ledger, SESSION)
+    kind = mortal(int(at), before=when == "before", die=die)
+    with kit_in(Path(home), scripts=planner(Path(calls))) as kit:
+        journal = kind(kit.ledger, SESSION)
         if journal.history() is None:
-            order = Order(
-                TASK, folder, planner="openai/scripted", model="local/smollm2", accept=ACCEPT,
-                source=SOURCE, name="six",
+            order = order_for(
+                Path(folder), TASK, planner="openai/scripted", accept=ACCEPT, source=SOURCE,
+                name="six",
             )  # fmt: skip
             session = Session(kit, order, SESSION, emit=lambda *e: None, journal=journal)
         else:
             session = resume(kit, SESSION, emit=lambda *e: None)
             session.journal = journal
         finished = session.run()
-    print(json.dumps({"records": Mortal.written, **finished.to_json()}))
+    print(json.dumps({"records": kind.written, **finished.to_json()}))
     return finished.exit_status
 
 

@@ -16,35 +16,27 @@ from loop.order import Order
 from loop.rounds import SAME_SIGNATURE, Rounds
 from loop.simulator import Simulator
 from loop.start import history, new, resume
-from openry.config import load_config
 from openry.errors import UsageError
 from openry.ledger.db import Ledger
-from tests.integration.loop.conftest import Scripts, fill, tree
+from tests.integration.loop.helpers import (
+    FAULTY,
+    ODD,
+    TWO,
+    Scripts,
+    fill,
+    kit_in,
+    order_for,
+    tree,
+)
 
-ODD = "Say how app.log went, in a few words of your own, in count.txt"
 RULE = {"type": "file_contains", "path": "count.txt", "contains": "2 errors"}
-FAULTY = """\
-name: two-faults
-sub_steps:
-  - id: pick
-    kind: capability
-    capability: csv_column
-    args: {path: sales.csv, column: amuont, output: amounts.txt}
-
-  - id: count
-    kind: shell
-    command: grep -c ERROR ap.log > count.txt
-"""
-TWO = "Save the amount column of sales.csv to amounts.txt and count the ERROR lines into count.txt"
 
 
 def mended(tmp_path, reader, name: str) -> tuple[Kit, Order]:
     """A home and a folder of their own, and an order with two mistakes to mend."""
     folder = fill(tmp_path / name)
-    kit = Kit(load_config(tmp_path / f"{name}-home", env={}))
-    kit.__dict__["reader"] = reader
-    local = {"planner": "local/smollm2", "model": "local/smollm2"}
-    return kit, Order(TWO, str(folder), source=FAULTY, source_file="f.yaml", **local)
+    order = order_for(folder, TWO, source=FAULTY, source_file="f.yaml")
+    return kit_in(tmp_path / f"{name}-home", reader), order
 
 
 @pytest.mark.sandbox
@@ -157,12 +149,10 @@ def test_a_planner_that_contradicts_itself_comes_to_an_end(run, order, folder, h
     words = ("grep -c WARN app.log > count.txt; true", "grep -c INFO app.log > count.txt") * 6
     edits = [{"edits": [{"op": "to_shell", "step": "a", "command": each}]} for each in words]
     scripts = Scripts([json.dumps(each) for each in (draft, *edits)])
-    made = Kit(load_config(home, env={}), open_model=scripts)
-    made.__dict__["reader"] = reader
     before = tree(folder)
 
-    with made:
-        finished, _ = run(order(ODD, accept=(RULE,), planner="openai/scripted"), kit=made)
+    with kit_in(home, reader, scripts) as kit:
+        finished, _ = run(order(ODD, accept=(RULE,), planner="openai/scripted"), kit=kit)
 
     assert (finished.outcome, finished.stop, finished.edits) == ("not_converged", "plateau", 0)
     assert scripts.calls < 12

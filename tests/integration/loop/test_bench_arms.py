@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from loop import bench
+from loop import bench, start
 from loop.bench import Case
 from loop.kit import Kit
 from loop.variant import Variant
 from openry.config import load_config
+from tests.integration.loop.helpers import order_for
 
 SORT = "Sort the lines of names.txt alphabetically into sorted.txt"
 FILES = {"names.txt": "b\na\n"}
@@ -83,16 +84,11 @@ sub_steps:
 )
 def test_gates_can_be_left_out(kit, tmp_path, gates, outcome):
     """A mistake with one honest mend is mended with and without the gates."""
-    from loop import start
-    from loop.order import Order
-
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "nums.txt").write_text("2\n1\n")
-    order = Order(
+    order = order_for(
+        tmp_path / "work",
         "Write the smallest line of nums.txt to top.txt",
-        str(tmp_path / "work"),
-        planner="local/smollm2",
-        model="local/smollm2",
         accept=({"type": "file_contains", "path": "top.txt", "regex": r"\A1\s*\Z"},),
         source=BROKEN,
         source_file="numbers.yaml",
@@ -108,15 +104,12 @@ def test_gates_can_be_left_out(kit, tmp_path, gates, outcome):
 
 def test_soft_checks_can_be_hard_or_off(kit, tmp_path):
     """What a second reading computes is a soft rule, a hard one, or none at all."""
-    from loop import start
-    from loop.order import Order
-
     rules = {}
     for soft in ("off", "soft", "hard"):
         folder = tmp_path / soft
         folder.mkdir()
         (folder / "names.txt").write_text("b\na\n")
-        order = Order(SORT, str(folder), planner="local/smollm2", model="local/smollm2")
+        order = order_for(folder, SORT)
         variant = Variant(soft=soft)
         session = start.new(kit, order, emit=lambda event, data: None, variant=variant)
         assert session.run().outcome == "converged"

@@ -13,34 +13,25 @@ import pytest
 
 from loop.journal import Journal
 from loop.kit import Kit
-from loop.order import Order
 from loop.session import Session
 from loop.start import history, resume
-from openry.config import load_config
 from openry.errors import UsageError
 from openry.ledger.process import process_id
-from tests.integration.loop.conftest import Scripts, fill, tree
+from tests.integration.loop.helpers import (
+    FAULTY,
+    TWO,
+    Scripts,
+    fill,
+    kit_in,
+    mortal,
+    order_for,
+    tree,
+)
 
-FAULTY = """\
-name: two-faults
-sub_steps:
-  - id: pick
-    kind: capability
-    capability: csv_column
-    args:
-      path: sales.csv
-      column: amuont
-      output: amounts.txt
-
-  - id: count
-    kind: shell
-    command: grep -c ERROR ap.log > count.txt
-"""
 ACCEPT = (
     {"type": "file_contains", "path": "amounts.txt", "contains": "200"},
     {"type": "file_contains", "path": "count.txt", "regex": r"\A2\s*\Z"},
 )
-TASK = "Save the amount column of sales.csv to amounts.txt and count the ERROR lines into count.txt"
 #: Records that a whole session of this order writes.
 RECORDS = 17
 
@@ -49,41 +40,8 @@ class Killed(BaseException):
     """What a killed process does not get to handle; here it only ends the session."""
 
 
-class Dying(Journal):
-    """A journal that dies at its `at`-th record, before or after it is written."""
-
-    at, before, written = 0, True, 0
-
-    def _write(self, name, *args, **values):
-        kind = type(self)
-        kind.written += 1
-        if kind.written == kind.at and kind.before:
-            raise Killed
-        getattr(super(), name)(*args, **values)
-        if kind.written == kind.at:
-            raise Killed
-
-    def note(self, **values):
-        self._write("note", **values)
-
-    def attempt(self, attempt):
-        self._write("attempt", attempt)
-
-    def round(self, round_, **values):
-        self._write("round", round_, **values)
-
-    def judged(self, attempt, verdict, **values):
-        self._write("judged", attempt, verdict, **values)
-
-    def certified(self, number, gates, runs):
-        self._write("certified", number, gates, runs)
-
-    def end(self, state, **values):
-        self._write("end", state, **values)
-
-
-def dying(at: int, *, before: bool) -> type[Dying]:
-    return type("DyingAt", (Dying,), {"at": at, "before": before, "written": 0})
+def die() -> None:
+    raise Killed
 
 
 def result(kit: Kit, session_id: str, folder: Path) -> tuple:
@@ -100,21 +58,12 @@ def made(tmp_path_factory, reader):
     """A kit and an order in a folder of its own, each as if on a fresh machine."""
     kits = []
 
-    def make(name: str, *, planner: str = "local/smollm2", opener=None, source=FAULTY):
+    def make(name: str, *, planner: str = "local/smollm2", scripts=None, source=FAULTY):
         root = tmp_path_factory.mktemp(name)
         folder = fill(root / "work")
-        config = load_config(root / "home", env={})
-        kit = Kit(config, open_model=opener) if opener else Kit(config)
-        kit.__dict__["reader"] = reader
+        kit = kit_in(root / "home", reader, scripts)
         kits.append(kit)
-        order = Order(
-            TASK,
-            str(folder),
-            planner=planner,
-            model="local/smollm2",
-            accept=ACCEPT,
-            source=source,
-        )
+        order = order_for(folder, TWO, planner=planner, accept=ACCEPT, source=source)
         return kit, order, folder
 
     yield make
@@ -148,7 +97,7 @@ def points(count: int) -> list:
 def test_dying_at_any_record_changes_nothing(made, undisturbed, at, before):
     """Die at the Nth record, resume: same outcome, same rounds, same YAML, same files."""
     kit, order, folder = made("killed")
-    journal = dying(at, before=before)(kit.ledger, "killed")
+    journal = mortal(at, before=before, die=die)(kit.ledger, "killed")
     try:
         go(kit, order, "killed", journal)
     except Killed:
@@ -163,7 +112,7 @@ def test_dying_at_any_record_changes_nothing(made, undisturbed, at, before):
 def test_a_session_has_no_more_records_than_are_killed_at(made):
     """The test above reaches the last record."""
     kit, order, _ = made("counted")
-    journal = dying(0, before=True)(kit.ledger, "counted")
+    journal = mortal(0, before=True, die=die)(kit.ledger, "counted")
 
     go(kit, order, "counted", journal)
 
@@ -192,8 +141,8 @@ MEND = {
 def test_nothing_is_paid_twice(made, at):
     """The planner's answers are on disk before they are used; a resumed session reads them."""
     scripts = Scripts([json.dumps(DRAFT), json.dumps(MEND)])
-    kit, order, _ = made("paid", planner="openai/scripted", opener=scripts, source="")
-    journal = dying(at, before=False)(kit.ledger, "paid")
+    kit, order, _ = made("paid", planner="openai/scripted", scripts=scripts, source="")
+    journal = mortal(at, before=False, die=die)(kit.ledger, "paid")
     try:
         go(kit, order, "paid", journal)
     except Killed:
@@ -226,7 +175,7 @@ def test_a_killed_process_is_gone_on_with(made, undisturbed, tmp_path, reader_ho
     env = {**os.environ, "OPENRY_HOME": str(home)}
     given = ["--dir", str(folder), "--from", str(source), "--accept", str(rules), "--yes", "--json"]
     process = subprocess.Popen(
-        [sys.executable, "-c", CHILD, "new", TASK, *given], env=env, text=True,
+        [sys.executable, "-c", CHILD, "new", TWO, *given], env=env, text=True,
         stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     seen, session_id = 0, ""
@@ -251,7 +200,7 @@ def test_a_killed_process_is_gone_on_with(made, undisturbed, tmp_path, reader_ho
 def test_two_processes_never_work_on_one_session(made):
     """A session that another living process works on is not taken over."""
     kit, order, _ = made("shared")
-    go(kit, order, "shared", dying(0, before=True)(kit.ledger, "shared"))
+    go(kit, order, "shared", mortal(0, before=True, die=die)(kit.ledger, "shared"))
     parent = process_id(os.getppid())
     Journal(kit.ledger, "shared").note(
         state="running", ended_at=None, pid=parent.pid, pid_started_at=parent.started_at

@@ -27,7 +27,7 @@ from loop.values import Acceptance
 from openry.config import load_config
 from openry.errors import UsageError
 from openry.models import RuleResult
-from tests.integration.loop.conftest import fill
+from tests.integration.loop.helpers import fill
 
 #: Of twelve edits the first nine mend a step each, the others give one more time.
 MENDED, LONGER = range(9), range(9, 12)

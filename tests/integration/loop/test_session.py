@@ -9,16 +9,13 @@ import pytest
 
 from loop.kit import Kit
 from loop.start import add_template, history, new, resume
-from openry.config import load_config
 from openry.errors import UsageError
 from openry.orchestrator.loader import load
-from tests.integration.loop.conftest import Scripts, tree
+from tests.integration.loop.helpers import FAULTY, ODD, TWO, Scripts, kit_in, tree
 
 COUNT = "Count the lines containing 'ERROR' in app.log and save the number to count.txt"
 SORT = "Sort names.txt alphabetically and save to sorted.txt"
 SORTED = {"type": "command", "run": "sort -c sorted.txt"}
-#: Nothing reads this; only what a person states can judge it.
-ODD = "Say how app.log went, in a few words of your own, in count.txt"
 NUMBER = {"type": "file_contains", "path": "count.txt", "regex": r"\A\d+\s*\Z"}
 
 
@@ -37,27 +34,6 @@ def test_a_right_draft_needs_no_round(run, order, folder, home):
     assert len(prov["lines"]) == len(Path(finished.workflow).read_text().splitlines())
 
 
-FAULTY = """\
-# Every Monday.
-name: two-faults
-sub_steps:
-  # the figures
-  - id: pick
-    kind: capability
-    capability: csv_column
-    args:
-      path: sales.csv
-      column: amuont
-      output: amounts.txt
-    validation:
-      - type: file_exists
-        path: amounts.txt
-
-  - id: count
-    kind: shell
-    command: grep -c ERROR ap.log > count.txt
-"""
-TWO = "Save the amount column of sales.csv to amounts.txt and count the ERROR lines into count.txt"
 HAS_200 = {"type": "file_contains", "path": "amounts.txt", "contains": "200"}
 
 
@@ -324,9 +300,7 @@ def test_a_folder_that_cannot_be_written_can_be_mended_and_resumed(kit, order, f
 
 def structured(home, reader, *replies) -> tuple[Kit, Scripts]:
     scripts = Scripts(replies)
-    kit = Kit(load_config(home, env={}), open_model=scripts)
-    kit.__dict__["reader"] = reader
-    return kit, scripts
+    return kit_in(home, reader, scripts), scripts
 
 
 #: No capability writes this, so the planner must be asked.
@@ -471,8 +445,7 @@ def test_the_larger_planner_is_asked_only_after_the_smaller_did_not_help(run, or
     scripts = Scripts([json.dumps({"edits": [mend]})])
     rule = {"type": "file_contains", "path": "count.txt", "contains": "BOB"}
 
-    with Kit(load_config(home, env={}), open_model=scripts) as kit:
-        kit.__dict__["reader"] = reader
+    with kit_in(home, reader, scripts) as kit:
         ladder = order(ODD, source=UNMENDABLE, accept=(rule,), ladder=("openai/scripted",))
         finished, _ = run(ladder, kit=kit)
         attempts = history(kit, finished.session).attempts
@@ -489,8 +462,7 @@ def test_a_budget_that_buys_too_little_begins_nothing(run, order, folder, home, 
     scripts = Scripts()
     before = tree(folder)
 
-    with Kit(load_config(home, env={}), open_model=scripts) as kit:
-        kit.__dict__["reader"] = reader
+    with kit_in(home, reader, scripts) as kit:
         few = order(ODD, planner="openai/scripted", budget_tokens=9000, accept=(NUMBER,))
         finished, _ = run(few, kit=kit)
 
@@ -512,8 +484,7 @@ def test_instances_say_how_often_a_model_gets_there(run, order, home, reader):
         return said(action="report", status="completed") if acted else act
 
     scripts = Scripts([agent] * 100)
-    with Kit(load_config(home, env={}), open_model=scripts) as kit:
-        kit.__dict__["reader"] = reader
+    with kit_in(home, reader, scripts) as kit:
         finished, events = run(order(ODD, source=AGENT, accept=(NUMBER,), instances=4), kit=kit)
 
     seeds = {request.seed for request in asked}
@@ -535,8 +506,7 @@ def test_a_model_that_mostly_fails_has_not_converged(run, order, folder, home, r
         act = said(action="run", command=f"echo {word} > count.txt")
         return said(action="report", status="completed") if acted else act
 
-    with Kit(load_config(home, env={}), open_model=Scripts([agent] * 100)) as kit:
-        kit.__dict__["reader"] = reader
+    with kit_in(home, reader, Scripts([agent] * 100)) as kit:
         finished, _ = run(order(ODD, source=AGENT, accept=(NUMBER,), instances=4), kit=kit)
 
     assert (finished.outcome, finished.stop) == ("not_converged", "unreliable")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.loop.conftest import fill, tree
+from tests.integration.loop.helpers import fill, tree
 from tests.integration.loop.sixrounds import MENDS
 
 pytestmark = pytest.mark.sandbox

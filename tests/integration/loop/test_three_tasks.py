@@ -7,22 +7,11 @@ import random
 
 import pytest
 
-from loop.kit import Kit
-from loop.order import Order
 from loop.start import history, new
-from loop.values import Reading
-from openry.config import load_config
-from tests.integration.loop.conftest import Scripts
+from tests.integration.loop.helpers import Scripts, kit_in, order_for
 from tests.integration.loop.three_tasks import CHORES
 
 pytestmark = pytest.mark.sandbox
-
-
-class Reader:
-    """Reads nothing: the planner drafts."""
-
-    def read(self, task, survey):
-        return Reading(task, (), ())
 
 
 def cases() -> list:
@@ -46,16 +35,9 @@ def test_a_chore_of_several_steps_converges(tmp_path, chore, seed):
     folder.mkdir()
     chore.make(folder, random.Random(seed))
     scripts = Scripts([json.dumps(reply) for reply in chore.replies])
-    order = Order(
-        chore.task,
-        str(folder),
-        planner="openai/scripted",
-        model="local/smollm2",
-        accept=chore.accept,
-    )
+    order = order_for(folder, chore.task, planner="openai/scripted", accept=chore.accept)
 
-    with Kit(load_config(tmp_path / "home", env={}), open_model=scripts) as kit:
-        kit.__dict__["reader"] = Reader()
+    with kit_in(tmp_path / "home", scripts=scripts) as kit:
         finished = new(kit, order, emit=lambda *event: None).run()
         attempts = history(kit, finished.session).attempts
 
