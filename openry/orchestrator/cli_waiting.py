@@ -8,29 +8,38 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from openry.orchestrator import show
 from openry.orchestrator.engine import Engine
 from openry.orchestrator.outcomes import InstanceOutcome
 from openry.orchestrator.terminal import FAILED, INTERRUPTED, NAME, OK, WAITING, answer, out
-from openry.orchestrator.tree import follow, watching
+
+if TYPE_CHECKING:  # who reads JSON does not wait for it
+    from rich.console import Console
 
 
 def wait(engine: Engine, instance_id: str, *, as_json: bool) -> int:
     """Patrol in here until the instance has ended, a person is needed, or somebody says stop."""
-    console = Console(quiet=as_json)
-    with (
-        stop_signals() as stopped,
-        watching(console, lambda: engine.outcome(instance_id)) as draw,
-    ):
-        outcome = engine.run(instance_id, draw, stopped)
-    if as_json:
-        out(show.status_json(outcome), as_json)
-    else:
-        _tell_end(console, engine, outcome)
+    with stop_signals() as stopped:
+        if as_json:
+            outcome = engine.run(instance_id, should_stop=stopped)
+            out(show.status_json(outcome), as_json)
+        else:
+            outcome = _shown(engine, instance_id, stopped)
     return exit_status(outcome)
+
+
+def _shown(engine: Engine, instance_id: str, stopped: Callable[[], bool]) -> InstanceOutcome:
+    from rich.console import Console
+
+    from openry.orchestrator.tree import watching
+
+    console = Console()
+    with watching(console, lambda: engine.outcome(instance_id)) as draw:
+        outcome = engine.run(instance_id, draw, stopped)
+    _tell_end(console, engine, outcome)
+    return outcome
 
 
 def exit_status(outcome: InstanceOutcome) -> int:
@@ -77,6 +86,10 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
 
 def watch(engine: Engine, instance: str, *, as_json: bool) -> int:
     """Follow an instance, and exit as `start --wait` would; with JSON a line for each change."""
+    from rich.console import Console
+
+    from openry.orchestrator.tree import follow, watching
+
     instance_id = engine.find(instance)
     look = partial(engine.outcome, instance_id)
     console = Console(quiet=as_json)

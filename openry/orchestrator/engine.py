@@ -51,7 +51,6 @@ from openry.orchestrator.outcomes import FINAL, InstanceOutcome, StepOutcome, ou
 from openry.orchestrator.plan import Plan
 from openry.orchestrator.protocol import Signal
 from openry.orchestrator.references import refer
-from openry.orchestrator.replaying import Replay, plan_replay, refuse_other
 from openry.orchestrator.room import OpenModel, Room, Times
 from openry.orchestrator.spec import ABORT, DONE, WorkflowSpec
 
@@ -61,6 +60,7 @@ if TYPE_CHECKING:  # what works is loaded where something is to be done
     from openry.orchestrator.clockwork import Clockwork
     from openry.orchestrator.crew import Crew
     from openry.orchestrator.patrol import Patrol
+    from openry.orchestrator.replaying import Replay
 
 OnEvent = Callable[[Event], None]
 ShouldStop = Callable[[], bool]
@@ -200,6 +200,8 @@ class Engine:
             UsageError: It has no such step, nobody kept those files, or what an agent said is not
                 in the ledger.
         """
+        from openry.orchestrator.replaying import plan_replay, refuse_other
+
         about: dict[str, Any] = {"model": model, "recorded": recorded}
         instance = self._instance(instance_id)
         if mended is not None:
@@ -243,7 +245,9 @@ class Engine:
     def serve(self, *, once: bool = False, should_stop: ShouldStop | None = None) -> None:
         """Patrol over every instance; with `once` until none can go on by itself."""
         from openry.orchestrator.housekeeping import Housekeeper
+        from openry.policy import load_policy
 
+        load_policy("moderate")  # most steps are under it; read now, not on a step's time
         with Housekeeper(self.config, self.ledger):
             self._serve(None, self._all_still if once else _never, _nobody, should_stop)
 
@@ -258,9 +262,6 @@ class Engine:
         listener: Callable[[], None],
         should_stop: ShouldStop | None,
     ) -> None:
-        from openry.policy import load_policy
-
-        load_policy("moderate")  # most steps are under it; read now, not on a step's time
         times = self.room.times
         self._show_up()
         self.anchor.look()

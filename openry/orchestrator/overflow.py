@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from openry.agent.prompt import render
 from openry.errors import OpenRYError
 from openry.forwarder.files import open_kept
 from openry.ledger.commands import CommandRecord, of_run
@@ -325,6 +324,8 @@ def resume_prompt(room: Room, run: Run, *, may_look: bool) -> str:
     handling = handling_of(run)
     if handling is None:
         return ""
+    from openry.agent.prompt import render
+
     calls = _calls_before(room, run)
     return render(
         "agent_resume.j2",

@@ -70,7 +70,8 @@ from openry.orchestrator.overflow import Overflow, Resume, Start, handling_of, w
 from openry.orchestrator.room import Job, Room
 from openry.orchestrator.routing import Ended, Outcome
 from openry.orchestrator.spec import Kind, SubStep
-from openry.orchestrator.steps import StepEnd, Steps, failed, idempotency_key
+from openry.orchestrator.step_end import StepEnd, failed
+from openry.orchestrator.steps import Steps, idempotency_key
 from openry.orchestrator.waiting import condition_of
 from openry.sandbox.strays import end_strays
 

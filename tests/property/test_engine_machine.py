@@ -47,7 +47,7 @@ from openry.orchestrator.engine import Engine
 from openry.orchestrator.loader import load
 from openry.orchestrator.outcomes import FINAL
 from openry.orchestrator.room import Room, Times
-from openry.orchestrator.steps import StepEnd, failed
+from openry.orchestrator.step_end import StepEnd, failed
 
 TIMES = Times(lease_s=15, grace_s=5)
 STEPS = """
