@@ -1,25 +1,13 @@
 """`python -m loop` is `openry-loop`."""
 
-import gc
-import sys
 from typing import NoReturn
 
-#: Objects made before circles among the young ones are looked for. Python's own 700 are for small
-#: programs: loading this one makes 200,000 that all stay, and looking through them takes a tenth
-#: of the time.
-_YOUNG = 50_000
+from openry.starting import run
 
 
 def program() -> NoReturn:
-    """The console script: a Ctrl-C is one word also while the program still loads."""
-    gc.set_threshold(_YOUNG)
-    try:
-        from loop.cli import main
-
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.stderr.write("openry-loop: interrupted\n")
-        sys.exit(130)
+    """The console script."""
+    run("openry-loop", "loop.cli")
 
 
 if __name__ == "__main__":

@@ -1,28 +1,17 @@
 """`python -m openry.orchestrator` is `openry-orchestrator`."""
 
 import atexit
-import gc
 import os
 import sys
 import threading
 from typing import NoReturn
 
-#: Objects made before circles among the young ones are looked for. Python's own 700 are for small
-#: programs: loading this one makes 200,000 that all stay, and looking through them takes a tenth
-#: of the time.
-_YOUNG = 50_000
+from openry.starting import run
 
 
 def program() -> NoReturn:
-    """The console script: a Ctrl-C is one word also while the program still loads."""
-    gc.set_threshold(_YOUNG)
-    try:
-        from openry.orchestrator.cli import main
-
-        _leave(main())
-    except KeyboardInterrupt:
-        sys.stderr.write("openry-orchestrator: interrupted\n")
-        sys.exit(130)
+    """The console script."""
+    run("openry-orchestrator", "openry.orchestrator.cli", _leave)
 
 
 def _leave(status: int) -> NoReturn:
