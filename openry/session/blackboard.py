@@ -1,8 +1,10 @@
 """A blackboard: small texts by name that the sessions of one ledger share.
 
-Each text is a file of a folder, replaced whole. One lock guards a blackboard, the kernel's on its
-folder: it is released when whoever holds it has ended, however that came. It is also the program
-`blackboard` of steps, so it imports little.
+Each text is a file of a folder, replaced whole. Two locks of the kernel's guard a blackboard: one
+on its folder, which `blackboard-lock` holds while a command runs, and under it one on a file there,
+held by each change, since the programs of one holder may change texts at the same time. They are
+released when whoever holds them has ended, however that came. It is also the program `blackboard`
+of steps, so it imports little.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ import os
 import re
 import stat
 import sys
+from _thread import get_ident
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from openry.errors import NotFoundError, OpenRYError, UsageError
+from openry.errors import NotFoundError, OpenRYError, StorageError, UsageError
 from openry.files import make_private_folder, write_private
 
 TYPE_CHECKING = False
@@ -30,6 +33,9 @@ COMMON = "common"
 PROGRAMS = Path(__file__).parent / "programs"
 MOST_BYTES = 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_CHANGING = ".changing"
+#: What a text is called until it is whole.
+_DRAFT = re.compile(rf"\.{_NAME.pattern}\.[0-9a-f]{{8}}")
 _HELP = """\
 blackboard list                   the names of what stands there
 blackboard get NAME [ELSE]        the text; ELSE where there is none
@@ -37,7 +43,7 @@ blackboard put NAME TEXT|-        put a text there, - reads it from standard inp
 blackboard append NAME TEXT|-     add a line
 blackboard add NAME [NUMBER]      add to a number (1), and say what it is now
 blackboard remove NAME
-blackboard-lock COMMAND...        nobody else adds, appends or locks while the command runs
+blackboard-lock COMMAND...        nobody else changes a text or locks while the command runs
 """
 
 
@@ -63,6 +69,7 @@ class Blackboard:
     def __init__(self, folder: Path) -> None:
         make_private_folder(folder)
         self._folder = folder
+        self._holder: int | None = None  #: the thread that has the lock
 
     def names(self) -> list[str]:
         """The names of what stands there."""
@@ -94,51 +101,75 @@ class Blackboard:
 
     def put(self, name: str, text: str) -> None:
         """Put a text there, in the place of the one that had its name."""
-        path = self._path(name)
-        _text(text.encode("utf-8", "surrogateescape"), name)
+        self._path(name)
+        _text(text.encode("utf-8", "surrogatepass"), name)
+        with self._changing():
+            self._put(name, text)
+
+    def _put(self, name: str, text: str) -> None:
+        """The same for who holds the locks, so drafts that are there belong to the dead."""
+        with os.scandir(self._folder) as entries:
+            drafts = [Path(entry.path) for entry in entries if _DRAFT.fullmatch(entry.name)]
+        for draft in drafts:
+            with suppress(OSError):
+                draft.unlink()
         try:
-            write_private(path, text)
+            write_private(self._path(name), text)
         except IsADirectoryError:
             raise UsageError(f"`{name}` is a folder, not a text of a blackboard") from None
 
     def append(self, name: str, line: str) -> None:
         """Add a line to a text."""
-        with self.lock():
+        with self._changing():
             before = self.get(name) if name in self.names() else ""
             gap = "" if not before or before.endswith("\n") else "\n"
-            self.put(name, f"{before}{gap}{line.removesuffix(chr(10))}\n")
+            text = f"{before}{gap}{line.removesuffix(chr(10))}\n"
+            _text(text.encode("utf-8", "surrogatepass"), name)
+            self._put(name, text)
 
     def add(self, name: str, number: int = 1) -> int:
         """Add to a whole number, which is 0 at first; what it is now."""
-        with self.lock():
+        with self._changing():
             before = self.get(name) if name in self.names() else "0"
             now = _whole(before, f"what stands at `{name}`") + number
-            self.put(name, str(now))
+            self._put(name, str(now))
         return now
 
     def remove(self, name: str) -> None:
         """Take a text away; none is no error."""
-        self._path(name).unlink(missing_ok=True)
+        path = self._path(name)
+        with self._changing():
+            try:
+                path.unlink(missing_ok=True)
+            except (IsADirectoryError, PermissionError):
+                if not path.is_dir():
+                    raise
+                raise UsageError(f"`{name}` is a folder, not a text of a blackboard") from None
 
     @contextmanager
     def lock(self, *, hand_on: bool = False) -> Iterator[None]:
-        """Hold the lock; wait for it as long as it takes. A program below does not take it again.
+        """Hold the lock; wait for it as long as it takes. Whoever has it does not take it again,
+        nor does a program below.
 
         Args:
             hand_on: Programs that are started meanwhile hold it as well.
         """
-        import fcntl
-
-        if os.environ.get(HELD) == str(self._folder):
+        if self._holder == get_ident() or os.environ.get(HELD) == str(self._folder):
             yield
             return
-        fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            os.set_inheritable(fd, hand_on)
+        with _locked(self._folder, os.O_RDONLY | os.O_DIRECTORY, hand_on=hand_on):
+            self._holder = get_ident()
+            try:
+                yield
+            finally:
+                self._holder = None
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Nobody else changes a text meanwhile."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        with self.lock(), _locked(self._folder / _CHANGING, flags):
             yield
-        finally:
-            os.close(fd)
 
     def _path(self, name: str) -> Path:
         if not is_name(name):
@@ -147,6 +178,19 @@ class Blackboard:
                 " a letter or digit first"
             )
         return self._folder / name
+
+
+@contextmanager
+def _locked(path: Path, flags: int, *, hand_on: bool = False) -> Iterator[None]:
+    import fcntl
+
+    fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        os.set_inheritable(fd, hand_on)
+        yield
+    finally:
+        os.close(fd)
 
 
 def _text(data: bytes, name: str) -> str:
@@ -217,12 +261,22 @@ def run(board: Blackboard, words: Sequence[str]) -> int:
 
 def _say(text: str) -> None:
     end = "" if not text or text.endswith("\n") else "\n"
-    sys.stdout.buffer.write(f"{text}{end}".encode())
-    sys.stdout.buffer.flush()
+    view = memoryview(f"{text}{end}".encode("utf-8", "surrogateescape"))
+    try:
+        while view:
+            view = view[os.write(1, view) :]
+    except BrokenPipeError:
+        return
+    except OSError as error:
+        raise StorageError(f"standard output cannot be written: {error.strerror}") from error
 
 
 def _given(text: str, name: str) -> str:
-    return _text(sys.stdin.buffer.read(MOST_BYTES + 1), name) if text == "-" else text
+    if text != "-":
+        return text
+    if sys.stdin is None:
+        raise UsageError("`-` reads standard input, which is closed")
+    return _text(sys.stdin.buffer.read(MOST_BYTES + 1), name)
 
 
 def _become(board: Blackboard, command: str, arguments: Sequence[str]) -> None:

@@ -56,6 +56,7 @@ def program(tmp_path):
         return process.returncode, out, err
 
     run.start = start
+    run.env = env
     return run
 
 
@@ -193,6 +194,38 @@ def test_the_lock_is_released_when_its_holder_is_killed(program, board, tmp_path
         holder.communicate(timeout=HANG_GUARD_S)
 
 
+def test_programs_of_one_holder_lose_nothing(program, board):
+    """They run at the same time under its lock, which they do not take again."""
+    adds = "for i in 1 2 3 4 5 6 7 8; do blackboard add n & blackboard append l x & done; wait"
+    status, out, err = program("blackboard-lock", "sh", "-c", adds)
+    assert (status, err) == (0, "")
+    assert sorted(map(int, out.split())) == list(range(1, 9))
+    assert (board.get("n"), board.get("l")) == ("8", "x\n" * 8)
+
+
+@pytest.mark.parametrize("words", [("put", "n", "5"), ("append", "n", "5"), ("remove", "n")])
+def test_nothing_changes_while_somebody_holds_the_lock(program, board, words):
+    """What was read under it is still there when it is written."""
+    board.put("n", "1")
+    with board.lock():
+        waiting = program.start("blackboard", *words)
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(0.5)
+        assert board.get("n") == "1"
+    assert waiting.communicate(timeout=HANG_GUARD_S) == ("", "")
+    assert board.names() == [] or board.get("n") != "1"
+
+
+def test_what_a_killed_writer_left_is_tidied_up(board, tmp_path):
+    """The draft of a text, whichever it was; nothing else."""
+    folder = tmp_path / "board"
+    for name in (".a.0123abcd", ".b.txt.deadbeef", ".mine", ".c.0123abcd.txt"):
+        (folder / name).write_text("half")
+    board.put("a", "whole")
+    there = sorted(path.name for path in folder.iterdir())
+    assert there == [".c.0123abcd.txt", ".changing", ".mine", "a"]
+
+
 # --- the program ----------------------------------------------------------------------------
 
 
@@ -221,6 +254,30 @@ def test_the_lock_runs_a_command_as_it_is(program):
     assert said == (7, "a  b\n", "")
     status, _, err = program("blackboard-lock", "no-such-program")
     assert status == 2 and err.startswith("blackboard: `no-such-program` cannot be started")
+
+
+def test_no_stream_and_no_value_breaks_the_program(program, board, tmp_path):
+    """Closed or full, and bytes that are no text: one sentence, or what is asked."""
+    board.put("a", "1")
+
+    def said(words):
+        done = subprocess.run(
+            ["sh", "-c", words], env=program.env, capture_output=True, timeout=HANG_GUARD_S
+        )
+        return done.returncode, done.stdout, done.stderr.decode()
+
+    assert said("blackboard put a - <&-")[::2] == (
+        2,
+        "blackboard: `-` reads standard input, which is closed\n",
+    )
+    for to in (">&-", *([">/dev/full"] if sys.platform == "linux" else ())):
+        status, _, err = said(f"blackboard get a {to}")
+        assert status and err.startswith("blackboard: standard output cannot be written"), err
+        assert err.count("\n") == 1, err
+    assert said("blackboard get nothing \"$(printf '\\377')\"") == (0, b"\xff\n", "")
+    (tmp_path / "board/folder").mkdir()
+    for deed in ("remove folder", "put folder x"):
+        assert said(f"blackboard {deed}")[2].startswith("blackboard: `folder` is a folder")
 
 
 def test_it_lies_beside_the_ledger(tmp_path):
