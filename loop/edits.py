@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from loop.values import RuleData
 from openry.errors import BadFileError
+from openry.texts import one_line
 
 StepData = dict[str, Any]
 #: Label of a prompt block that shows a case and its answer.
@@ -542,6 +543,4 @@ def _routes(step: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _short(value: Any, limit: int = 60) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return one_line(value if isinstance(value, str) else repr(value), limit)

@@ -20,6 +20,7 @@ from loop.journal import Attempt, History
 from loop.order import Order, file_name
 from loop.provenance import confidence, failure_of, place, provenance
 from openry.errors import UsageError
+from openry.texts import one_line
 
 _TITLE_CHARS = 72
 _NOBODY = ("OpenRY", "openry@localhost")
@@ -112,7 +113,7 @@ def _evidence(attempt: Attempt, history: History) -> list[str]:
         came = (command.stderr or command.stdout).strip().splitlines()[:3]
         words += [
             "",
-            f"    $ {_one_line(command.command)}",
+            f"    $ {' '.join(command.command.split())}",
             *(f"    {line[:200]}" for line in came),
         ]
     words += ["", attempt.proposal.why, "", f"Proposed by {attempt.proposal.origin}. Gates:"]
@@ -168,12 +169,7 @@ def _message(title: str, words: Sequence[str]) -> str:
 
 
 def _cut(text: str) -> str:
-    line = _one_line(text)
-    return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1] + "…"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return one_line(text, _TITLE_CHARS)
 
 
 def _inside(path: str) -> str:

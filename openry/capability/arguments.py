@@ -13,6 +13,7 @@ from typing import Any
 
 from openry.capability.definition import Parameter, ToolDefinition
 from openry.errors import BadArgumentsError
+from openry.texts import shortened
 
 _WHOLE = re.compile(r"[-+]?\d{1,18}")
 #: What JSON numbers hold exactly; nobody counts further.
@@ -184,8 +185,7 @@ def _unfit_items(place: str, parameter: Parameter, items: list[Any]) -> Iterator
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 60 else f"{text[:57]}…"
+    return shortened(json.dumps(value, ensure_ascii=False, default=str), 60)
 
 
 # --- paths --------------------------------------------------------------------------------

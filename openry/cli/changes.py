@@ -18,8 +18,9 @@ from openry.ledger.query import export
 from openry.session.changes import StepChanges, changes_of
 from openry.session.snapshot import SnapshotStore
 from openry.session.tree import show
+from openry.texts import one_line
 
-_PAYLOAD_CHARS = 200
+_SHOWN_CHARS = 200
 
 
 def main(words: Sequence[str]) -> int:
@@ -59,7 +60,9 @@ def _told(found: StepChanges) -> str:
     lines.append("commands:")
     for command in found.commands:
         code = "-" if command.exit_code is None else command.exit_code
-        lines.append(f"  #{command.seq} {command.ending} {code}  {_line(command.command)}")
+        lines.append(
+            f"  #{command.seq} {command.ending} {code}  {one_line(command.command, _SHOWN_CHARS)}"
+        )
     if not found.commands:
         lines.append("  none")
     return "\n".join(lines) + "\n"
@@ -68,12 +71,7 @@ def _told(found: StepChanges) -> str:
 def _short(item: Any) -> str:
     if item is None:
         return "(none)"
-    return _line(json.dumps(item, ensure_ascii=False, default=str))
-
-
-def _line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _PAYLOAD_CHARS else line[:_PAYLOAD_CHARS] + "…"
+    return one_line(json.dumps(item, ensure_ascii=False, default=str), _SHOWN_CHARS)
 
 
 def export_rows(words: Sequence[str]) -> int:

@@ -22,6 +22,7 @@ from openry.ledger.fast import FastLedger
 from openry.ledger.journal import Transaction
 from openry.ledger.place import sqlite_path
 from openry.ledger.search import search
+from openry.texts import one_line
 
 _EPILOG = (
     "`openry log --changes STEP` says what a step changed; `openry log export [FILE]` writes all"
@@ -139,6 +140,5 @@ def _line(record: CommandRecord) -> str:
     code = "-" if record.exit_code is None else str(record.exit_code)
     took = "" if record.duration_ms is None else f"{record.duration_ms} ms"
     whose = f"{record.step_id or record.run_id}#{record.seq}"
-    command = " ".join(record.command.split())
-    short = command if len(command) <= 100 else f"{command[:99]}…"
+    short = one_line(record.command, 100)
     return f"{record.started_at}  {whose:<14} {record.ending:<11} {code:>3} {took:>9}  {short}\n"

@@ -20,6 +20,7 @@ from openry.ledger.schema import (
     task_state,
     workflow_instances,
 )
+from openry.texts import one_line
 
 _i, _t, _c, _s = workflow_instances.c, task_state.c, commands_log.c, snapshots.c
 
@@ -57,7 +58,7 @@ def at_work(connection: Connection) -> tuple[AtWork, ...]:
     )
     found += [
         AtWork(
-            f"command {number} (`{_short(text)}`)",
+            f"command {number} (`{one_line(text, 40)}`)",
             folder,
             ProcessId(pid or 0, started, host),
             instance,
@@ -65,11 +66,6 @@ def at_work(connection: Connection) -> tuple[AtWork, ...]:
         for number, text, folder, pid, started, host, instance in commands
     ]
     return tuple(found)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 40 else f"{line[:39]}…"
 
 
 def state_at(connection: Connection, workspace: str) -> dict[str, Any]:

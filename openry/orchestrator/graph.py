@@ -17,6 +17,7 @@ from openry.orchestrator.spec import (
     SubStep,
     WorkflowSpec,
 )
+from openry.texts import one_line
 
 _STAY = (RETRY, RETRY_CURRENT)
 _SHOWN_CHARS = 60
@@ -119,8 +120,7 @@ def _numbered(refs: list[str]) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
+    return one_line(text, _SHOWN_CHARS)
 
 
 # --- as text ------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ from openry.orchestrator.routing import Action, Ended, Next, Outcome, after_item
 from openry.orchestrator.rules_scene import CannotEvaluate, Scene, shown
 from openry.orchestrator.spec import ForEach, SubStep
 from openry.orchestrator.templates import render_value
+from openry.texts import shortened
 
 MAX_ITEMS = 10_000
 MAX_ITEMS_CHARS = 1024 * 1024
@@ -253,8 +254,7 @@ def _queue_next(
 
 def _stop(connection: Transaction, at: str, above: Run, run: Run, outcome: Outcome) -> Run:
     """Let no further item begin, and brake those under way: `run` has ended the step."""
-    label = shown(run.data["item"])
-    label = label if len(label) <= _LABEL_CHARS else label[:_LABEL_CHARS] + "…"
+    label = shortened(shown(run.data["item"]), _LABEL_CHARS)
     reason = outcome.reason or str(outcome.ended)
     stop = {
         "ended": outcome.ended.value,

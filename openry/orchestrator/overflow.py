@@ -36,6 +36,7 @@ from openry.orchestrator.templates import render_text
 from openry.output.digest import digest_of, reads_of
 from openry.output.kinds import task_words
 from openry.output.tokens import MARGIN, weigh
+from openry.texts import one_line, shortened
 
 #: Names with a meaning: the shipped handler unless somebody has one of that name.
 DEFAULT, SHIPPED = "default_overflow", "overflow_digest"
@@ -357,17 +358,12 @@ def _history(calls: list[CommandRecord]) -> list[str]:
     lines = []
     for number, call in enumerate(calls, 1):
         code = call.ending if call.exit_code is None else f"exit {call.exit_code}"
-        line = f"{number}. {_one_line(call.command, _LINE_CHARS)} → {code}"
+        line = f"{number}. {one_line(call.command, _LINE_CHARS)} → {code}"
         said = call.stdout or call.stderr
         if number <= len(calls) - _LAST_WHOLE:
             first = said.strip().partition("\n")[0]
-            lines.append(f"{line}: {_one_line(first, _LINE_CHARS // 2)}" if first else line)
+            lines.append(f"{line}: {one_line(first, _LINE_CHARS // 2)}" if first else line)
         else:
-            shown = said if len(said) <= _CALL_CHARS else f"{said[:_CALL_CHARS]} …"
+            shown = shortened(said, _CALL_CHARS)
             lines += [f"{line}:", *(f"   {each}" for each in shown.splitlines())]
     return lines
-
-
-def _one_line(text: str, longest: int) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= longest else f"{flat[:longest]} …"

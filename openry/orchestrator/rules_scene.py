@@ -20,6 +20,7 @@ import regex  # type: ignore[import-untyped]
 from openry.errors import TemplateError
 from openry.models import RunCommand
 from openry.orchestrator.templates import render_command, render_text
+from openry.texts import shortened
 
 MAX_READ_BYTES = 64 * 1024 * 1024
 MAX_GLOB_FILES = 100_000
@@ -229,7 +230,7 @@ def shown(value: Any) -> str:
     text = value if isinstance(value, str) else as_json(value)
     text = text[: _SHOWN_CHARS * 2].encode("utf-8", "replace").decode()
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+    return shortened(text, _SHOWN_CHARS)
 
 
 def as_json(value: Any) -> str:

@@ -12,6 +12,7 @@ from openry.orchestrator.course import Standing
 from openry.orchestrator.room import Room
 from openry.orchestrator.templates import render_env, render_value
 from openry.orchestrator.validation import said
+from openry.texts import shortened
 
 #: What templates see of our own environment; a workflow's `env:` comes to it.
 _ENV = ("HOME", "LANG", "LOGNAME", "PATH", "TZ", "USER")
@@ -81,4 +82,4 @@ def _shown(command: CommandRecord) -> str:
     said_ = (command.stderr or command.stdout).strip().replace("\n", " ")
     code = command.ending if command.exit_code is None else f"exit {command.exit_code}"
     text = f"`{command.command}`: {code}" + (f": {said_}" if said_ else "")
-    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + " …"
+    return shortened(text, _SHOWN_CHARS)

@@ -11,6 +11,7 @@ from openry.ledger.journal import Event
 from openry.ledger.replays import Links
 from openry.models import Problem
 from openry.orchestrator.outcomes import InstanceOutcome, StepOutcome
+from openry.texts import one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -251,5 +252,4 @@ def _took(started_at: str | None, ended_at: str | None) -> str:
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LINE_CHARS else line[:_LINE_CHARS] + " …"
+    return one_line(text, _LINE_CHARS)

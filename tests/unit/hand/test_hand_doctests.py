@@ -10,7 +10,7 @@ import pytest
 MODULES = (
     "openry.cli.moments openry.forwarder.environment openry.output.capture openry.output.fold"
     " openry.output.digest openry.output.kinds openry.output.redact openry.output.slices"
-    " openry.output.tokens openry.sandbox.hosts openry.sandbox.proxy"
+    " openry.output.tokens openry.sandbox.hosts openry.sandbox.proxy openry.texts"
     " openry.sandbox.seatbelt openry.sandbox.windows"
 ).split()
 
