@@ -40,6 +40,7 @@ _MOVING = {"cp", "mv"}
 _OPTIONS = {
     "cp": re.compile(r"-[rRfvpn]+"),
     "mv": re.compile(r"-[fvn]+"),
+    "rmdir": re.compile(r"-v|--verbose|--ignore-fail-on-non-empty"),
     "sed": re.compile(r"-[nErsuz]*[ie]?|--in-place|--quiet|--regexp-extended"),
 }
 #: What may be a pattern of the shell, a test, or the option of `grep` that goes into folders.
@@ -159,7 +160,7 @@ def _reading() -> Policy:
 
 
 def _touches_more(argv: Sequence[str]) -> bool:
-    """Whether an option may have it make links, or files beside those that it names."""
+    """Whether an option may have it make links, or touch files beside those that it names."""
     known = _OPTIONS.get(argv[0])
     options = (word for word in argv[1:] if word.startswith("-"))
     return known is not None and not all(map(known.fullmatch, options))

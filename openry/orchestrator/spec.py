@@ -201,23 +201,26 @@ class PromptBlock(Model):
         return self
 
 
+#: What YAML of old took for true or false: whoever writes it means no name.
+_YES_OR_NO = {"true", "false", "yes", "no", "on", "off"}
+
+
 def _board(value: Any) -> Any:
     """`true` is the blackboard that all share who name none."""
-    return {True: COMMON, False: ""}[value] if isinstance(value, bool) else value
-
-
-def _board_name(name: str) -> str:
-    if name and not is_name(name):
+    if isinstance(value, bool):
+        return {True: COMMON, False: ""}[value]
+    if not isinstance(value, str) or (value and not is_name(value)):
         raise PydanticCustomError(
             "blackboard", "must be `true` or a name of letters, digits, `.`, `_` and `-`"
         )
-    return name
+    if value.lower() in _YES_OR_NO:
+        raise PydanticCustomError("blackboard", "must be `true`, `false` or another name")
+    return value
 
 
 Board = Annotated[
     str,
     BeforeValidator(_board, json_schema_input_type=bool | str),
-    AfterValidator(_board_name),
 ]
 
 

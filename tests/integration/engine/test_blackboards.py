@@ -109,16 +109,22 @@ def test_what_the_lock_runs_is_judged_like_any_command():
     assert said("blackboard-lock sh -c 'curl http://example.com'") == "deny"
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", ".x", "[]", "1.5e3x!"])
+@pytest.mark.parametrize("name", ["'../x'", "'a/b'", "'.x'", "'[]'", "1.5e3x!", "1", "[a]", "{}"])
 def test_a_wrong_name_is_said_with_its_line(name):
-    """Also a slip of the key."""
-    loaded = load(
-        f"sub_steps:\n  - {{id: a, description: x, blackboard: '{name}'}}\n", file="w.yaml"
-    )
+    """Also a slip of the key, and what is no text."""
+    loaded = load(f"sub_steps:\n  - {{id: a, description: x, blackboard: {name}}}\n", file="w.yaml")
     (said,) = map(str, loaded.errors)
     assert said.startswith("w.yaml:2: `blackboard` must be `true` or a name"), said
     loaded = load("sub_steps:\n  - {id: a, description: x, blackbord: true}\n", file="w.yaml")
     assert "did you mean `blackboard`?" in str(loaded.errors[0])
+
+
+@pytest.mark.parametrize("word", ["no", "Off", "'true'", "'FALSE'", "yes"])
+def test_yes_and_no_are_no_names(word):
+    """Whoever writes `blackboard: no` does not want one of that name."""
+    loaded = load(f"sub_steps:\n  - {{id: a, description: x, blackboard: {word}}}\n", file="w.yaml")
+    (said,) = map(str, loaded.errors)
+    assert said == "w.yaml:2: `blackboard` must be `true`, `false` or another name"
 
 
 def test_by_hand_it_is_the_same(here, capsys, monkeypatch):

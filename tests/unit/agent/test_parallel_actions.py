@@ -72,6 +72,7 @@ def folder(tmp_path):
         ("cat d/x", "rm -r d", False),
         ("cp -r d e", "echo y > d/x", False),
         ("mkdir -p new/one", "echo y > new/two", False),
+        ("rmdir -p d/new", "mkdir d/other", False),
         ("mv a c", "cat c", False),
         ("cd d && cat x", "echo y > d/x", False),
         ("sed -i.bak s/a/b/ a", "cat a.bak", False),
