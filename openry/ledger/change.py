@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
@@ -47,12 +47,13 @@ def change(
 
     What `once` names is set only where it is NULL so far.
     """
-    given = {f"where_{name}": value for name, value in where.items()}
-    given |= {f"new_{name}": value for name, value in values.items()}
     shape = (table, tuple(where), tuple(values), once)
     if connection.dialect.name == _SQLITE.name:
         written = _written_update(*shape)
-        return driver(connection).execute(written.text, written.values(given)).rowcount
+        found = written.values((*where.values(), *values.values()))
+        return driver(connection).execute(written.text, found).rowcount
+    given = {f"where_{name}": value for name, value in where.items()}
+    given |= {f"new_{name}": value for name, value in values.items()}
     return connection.execute(_update(*shape), given).rowcount
 
 
@@ -63,7 +64,8 @@ def add(connection: Connection, table: Table, *rows: Mapping[str, Any]) -> None:
     names = tuple(rows[0])
     if connection.dialect.name == _SQLITE.name:
         written = _written_insert(table, names)
-        driver(connection).executemany(written.text, [written.values(row) for row in rows])
+        found = [written.values([row[name] for name in names]) for row in rows]
+        driver(connection).executemany(written.text, found)
     else:
         connection.execute(_insert(table, names), [dict(row) for row in rows])
 
@@ -73,36 +75,48 @@ class Written:
     """A statement in SQLite's own words, which costs a fifth of one that is looked up each time.
 
     Attributes:
-        names: Its parameters, in order; each with what makes a value fit for the driver.
+        order: For each of its parameters, which of the given values that is.
+        fits: Parameters that the driver does not take as they are, with what makes them so.
     """
 
     text: str
-    names: Sequence[tuple[str, Callable[[Any], Any] | None]]
+    order: tuple[int, ...]
+    fits: tuple[tuple[int, Callable[[Any], Any]], ...]
 
-    def values(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
-        return tuple(given[name] if fit is None else fit(given[name]) for name, fit in self.names)
+    def values(self, given: Sequence[Any]) -> list[Any]:
+        found = [given[place] for place in self.order]
+        for place, fit in self.fits:
+            found[place] = fit(found[place])
+        return found
 
 
-def _written(statement: Insert | Update) -> Written:
+def _written(statement: Insert | Update, names: Sequence[str]) -> Written:
     made: Any = statement.compile(dialect=_SQLITE)
-    types = {name: bind.type.dialect_impl(_SQLITE) for name, bind in made.binds.items()}
-    names = [(name, types[name].bind_processor(_SQLITE)) for name in made.positiontup]
-    return Written(made.string, names)
+    types = [made.binds[name].type.dialect_impl(_SQLITE) for name in made.positiontup]
+    fits = enumerate(each.bind_processor(_SQLITE) for each in types)
+    return Written(
+        made.string,
+        tuple(names.index(name) for name in made.positiontup),
+        tuple((place, fit) for place, fit in fits if fit is not None),
+    )
 
 
 @cache
-def _written_update(*shape: Any) -> Written:
-    return _written(_update(*shape))
+def _written_update(
+    table: Table, where: tuple[str, ...], names: tuple[str, ...], once: frozenset[str]
+) -> Written:
+    given = (*(f"where_{name}" for name in where), *(f"new_{name}" for name in names))
+    return _written(_update(table, where, names, once), given)
 
 
 @cache
 def _written_insert(table: Table, names: tuple[str, ...]) -> Written:
-    return _written(_insert(table, names))
+    return _written(_insert(table, names), names)
 
 
 @cache
 def _update(
-    table: Table, where: tuple[str, ...], names: tuple[str, ...], once: Iterable[str]
+    table: Table, where: tuple[str, ...], names: tuple[str, ...], once: frozenset[str]
 ) -> Update:
     new: dict[str, Any] = {}
     for name in names:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from openry.errors import DamagedLedgerError
 from openry.ledger.damage import told
 from openry.ledger.engine import open_engine, renamed_errors
+from openry.ledger.kept import KeptConnections
 from openry.ledger.migrate import upgrade
 from openry.ledger.place import Where, sqlite_path
 
@@ -28,6 +29,7 @@ class Ledger:
         self.path = sqlite_path(where)
         upgrade(where)
         self.engine = open_engine(where)
+        self._kept = KeptConnections(self.engine)
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[Connection]:
@@ -49,6 +51,7 @@ class Ledger:
             yield connection
 
     def close(self) -> None:
+        self._kept.close()
         self.engine.dispose()
 
     def __enter__(self) -> Ledger:
@@ -60,10 +63,13 @@ class Ledger:
     @contextmanager
     def _transaction(self, *, writing: bool, durable: bool = True) -> Iterator[Connection]:
         try:
-            with renamed_errors(self.where), self.engine.connect() as connection:
-                connection.execution_options(openry_writing=writing, openry_durable=durable)
-                with connection.begin():
-                    yield connection
+            with renamed_errors(self.where):
+                if self.path is None:
+                    with self.engine.begin() as connection:
+                        yield connection
+                else:
+                    with self._kept.transaction(writing=writing, durable=durable) as connection:
+                        yield connection
         except DamagedLedgerError as error:
-            self.engine.dispose()  # the next transaction opens what is there then
+            self._kept.close()  # the next transaction opens what is there then
             raise told(error, os.fspath(self.path or "")) from error

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import (
     ArgumentError,
     DatabaseError,
@@ -18,6 +18,7 @@ from sqlalchemy.exc import (
 )
 
 from openry.errors import StorageError
+from openry.ledger.change import driver
 from openry.ledger.jsontext import to_json
 from openry.ledger.place import Where, shown, sqlalchemy_url, sqlite_path
 from openry.ledger.trouble import storage_error
@@ -25,8 +26,6 @@ from openry.ledger.version import BUSY_TIMEOUT_S
 
 #: Mistakes of ours, which keep their name and traceback.
 _OURS = (IntegrityError, ProgrammingError)
-#: Whether a connection waits for the disk, in what SQLAlchemy lets us note of it.
-_DURABLE = "openry_durable"
 
 
 @contextmanager
@@ -66,6 +65,7 @@ def open_engine(where: Where) -> Engine:
         sqlalchemy_url(where),
         json_serializer=to_json,
         connect_args={"timeout": BUSY_TIMEOUT_S},
+        poolclass=NullPool,  # `kept` keeps them, where it is worth it
     )
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin)
@@ -80,13 +80,6 @@ def _set_up(connection: sqlite3.Connection, _: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    options = connection.get_execution_options()
-    if not options.get("openry_writing", False):
-        connection.exec_driver_sql("BEGIN")
-        return
-    durable = options.get(_DURABLE, True)
-    if connection.info.get(_DURABLE, True) is not durable:
-        level = "FULL" if durable else "NORMAL"
-        connection.exec_driver_sql(f"PRAGMA synchronous = {level}")
-        connection.info[_DURABLE] = durable
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    if not driver(connection).in_transaction:  # else it was begun in SQLite's own words
+        writing = connection.get_execution_options().get("openry_writing", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")

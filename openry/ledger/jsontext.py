@@ -4,7 +4,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+_encode: Callable[[Any], str] | None = None
 
 
 def clean(text: str) -> str:
@@ -13,14 +16,19 @@ def clean(text: str) -> str:
     >>> clean("a\\udcff\\0b")
     'a\\\\udcff␀b'
     """
+    if text.isascii() and "\0" not in text:
+        return text
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "␀")
 
 
 def to_json(value: Any) -> str:
     """`value` as JSON that reads well in any language and always encodes as UTF-8."""
-    import json
+    global _encode
+    if _encode is None:  # made once: that takes longer than most values do
+        from json import JSONEncoder
 
-    return clean(json.dumps(value, ensure_ascii=False))
+        _encode = JSONEncoder(ensure_ascii=False).encode
+    return clean(_encode(value))
 
 
 def from_json(text: str) -> Any:

@@ -169,7 +169,6 @@ def test_without_immediate_transactions_writers_fail(config, monkeypatch, guarde
             other.execute("INSERT INTO task_state (run_id, created_at) VALUES ('y', '2026')")
         with nullcontext() if guarded else pytest.raises(DatabaseError, match="locked"):
             connection.execute(task_state.insert().values(run_id="x", created_at="2026"))
-        connection.rollback()
 
 
 @pytest.mark.parametrize("guarded", [True, False])

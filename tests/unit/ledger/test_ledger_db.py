@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import sqlite3
 import threading
 
 import pytest
@@ -8,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from openry.errors import StorageError
 from openry.ledger import schema
+from openry.ledger.change import driver
 from openry.ledger.db import Ledger
 from openry.ledger.engine import open_engine
 
@@ -147,3 +150,65 @@ def test_a_postgresql_url_gets_its_driver(url):
     """The driver is ours to choose; without it installed the error is the driver's absence."""
     with pytest.raises(StorageError, match=r"psycopg.*install that database's driver"):
         open_engine(url)
+
+
+def test_a_transaction_that_sqlite_ended_by_itself_is_not_called_kept(ledger):
+    """Whoever hides an error that took everything back is told at the end of the transaction."""
+    with pytest.raises(StorageError), ledger.write() as db:
+        _add_event(db, new="lost")
+        db.exec_driver_sql("ROLLBACK")
+
+    with ledger.write() as db:
+        _add_event(db, new="kept")
+    assert _events(ledger) == ["kept"]
+
+
+def test_connections_are_kept_and_a_failed_one_is_not(ledger):
+    """One after the other they are the same connection; one that something befell is closed."""
+
+    def used() -> int:
+        with ledger.read() as db:
+            return id(driver(db))
+
+    first = used()
+    assert used() == first
+    with ledger.read() as one, ledger.write() as other:
+        assert driver(one) is not driver(other)
+        _add_event(other, new="kept")
+    failed = None
+    with pytest.raises(KeyError), ledger.read() as db:
+        failed = driver(db)
+        raise KeyError
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        failed.execute("SELECT 1")
+    assert _events(ledger) == ["kept"]
+
+
+def test_a_closed_ledger_keeps_no_connection(ledger):
+    """Also one that was in use as it was closed is closed when its user has done."""
+    with ledger.write() as db:
+        own = driver(db)
+        ledger.close()
+        _add_event(db, new="kept")
+
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        own.execute("SELECT 1")
+    assert _events(ledger) == ["kept"]
+
+
+def test_a_child_of_fork_has_connections_of_its_own(ledger):
+    """It writes by another connection than its parent's, and closes none of the parent's."""
+    with ledger.write() as db:
+        own = driver(db)
+    pid = os.fork()
+    if pid == 0:
+        with ledger.write() as db:
+            _add_event(db, new="child")
+            mine = driver(db) is not own
+        os._exit(0 if mine else 1)
+
+    assert os.waitpid(pid, 0)[1] == 0
+    with ledger.write() as db:
+        assert driver(db) is own
+        _add_event(db, new="parent")
+    assert _events(ledger) == ["child", "parent"]
