@@ -7,6 +7,7 @@ from dataclasses import replace
 from openry.forwarder.fingerprint import action_of, fingerprint
 from openry.forwarder.judging import Refusal
 from openry.forwarder.loops import Circles
+from openry.forwarder.run import with_line
 from openry.ledger.fast import FastLedger
 from openry.ledger.repeats import RECORDED, Earlier, earlier, note_loop
 from openry.models.command import Command, CommandResult, RunContext
@@ -54,7 +55,7 @@ class Acting:
         note = f"{RECORDED} by command {self._earlier.command_id}: its result; it was not run again"
         result = self._earlier.result
         self._ledger.finish(command_id, replace(result, note=note))
-        return replace(result, stderr=_with_line(result.stderr, note), note=note)
+        return replace(result, stderr=with_line(result.stderr, note), note=note)
 
     def watched(self, result: CommandResult) -> CommandResult:
         """The result, with a warning when this goes round in circles; the next time is braked."""
@@ -66,9 +67,4 @@ class Acting:
         if not why:
             return result
         note_loop(self._ledger, self._context, why, brake=brake)
-        return replace(result, stderr=_with_line(result.stderr, f"openry: {why}; {_INSTEAD}"))
-
-
-def _with_line(text: str, line: str) -> str:
-    gap = "" if not text or text.endswith("\n") else "\n"
-    return f"{text}{gap}{line}\n"
+        return replace(result, stderr=with_line(result.stderr, f"openry: {why}; {_INSTEAD}"))

@@ -13,6 +13,7 @@ from openry.forwarder.judging import policy_of
 from openry.models import RunContext, SandboxSpec
 from openry.policy import Policy
 from openry.sandbox.hosts import in_both
+from openry.sandbox.real import is_within
 
 #: Names of a policy's limits, and where the sandbox has them.
 _LIMITS = {
@@ -90,11 +91,11 @@ def _kept(places: Sequence[str], patterns: Sequence[str], workspace: str) -> tup
     for place in places:
         for pattern in patterns:
             head, rest = _split(pattern, workspace)
-            if _is_inside(head, place):
+            if is_within(head, place):
                 kept[head] = None
-            elif "**" in rest and _is_inside(place, head):
+            elif "**" in rest and is_within(place, head):
                 kept[place] = None
-    return tuple(one for one in kept if not any(_is_inside(one, o) for o in kept if o != one))
+    return tuple(one for one in kept if not any(is_within(one, o) for o in kept if o != one))
 
 
 def _folder(pattern: str) -> str:
@@ -133,10 +134,6 @@ def _names(patterns: Sequence[str]) -> tuple[str, ...]:
     names = (pattern.removesuffix("/**") for pattern in patterns)
     plain = (name for name in names if not set(name.removeprefix("**/")) & set("*?"))
     return tuple(map(os.path.expanduser, plain))
-
-
-def _is_inside(place: str, folder: str) -> bool:
-    return place == folder or place.startswith(folder.rstrip("/") + "/")
 
 
 # --- hosts and limits -------------------------------------------------------------------------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from openry.forwarder.loops import Circles
     from openry.ledger.asking import Asking
     from openry.ledger.fast import FastLedger
-    from openry.ledger.gates import StatusOutcome
+    from openry.ledger.gates import Begun, StatusOutcome
     from openry.output.notice import Reader
     from openry.policy import Policy
     from openry.sandbox.launcher import Launcher
@@ -112,10 +112,8 @@ class Hand:
         begun = self.ledger.begin(
             self.context, self._shown(command), cwd=plan.cwd, shell=shell, **about
         )
-        if begun.braked is not None:
-            return CommandResult(0, begun.braked, "", 0.0, Ending.BRAKED)
         if begun.command_id is None:
-            return _not_run(REFUSED, begun.refused or "")
+            return turned_away(begun)
         if acting is None:
             return self._run(plan, begun.command_id)
         recorded = acting.recorded(begun.command_id)
@@ -306,7 +304,7 @@ class Hand:
             rule=rule,
         )
         if begun.braked is not None:
-            return CommandResult(0, begun.braked, "", 0.0, Ending.BRAKED)
+            return turned_away(begun)
         return _not_run(exit_code if begun.refused == reason else REFUSED, begun.refused or reason)
 
     def _shown(self, command: Command) -> str:
@@ -425,6 +423,13 @@ def judged_shell_argv() -> tuple[str, ...]:
 def is_usage_error(result: CommandResult) -> bool:
     """Whether nothing was run because the call itself was wrong."""
     return result.ending is Ending.REFUSED and result.exit_code == USAGE
+
+
+def turned_away(begun: Begun) -> CommandResult:
+    """What a call hears that did not pass the gates."""
+    if begun.braked is not None:
+        return CommandResult(0, begun.braked, "", 0.0, Ending.BRAKED)
+    return _not_run(REFUSED, begun.refused or "")
 
 
 def _not_run(exit_code: int, note: str, ending: Ending = Ending.REFUSED) -> CommandResult:

@@ -7,19 +7,16 @@ import os
 from openry.clock import monotonic
 from openry.errors import NotAllowedError, OpenRYError
 from openry.forwarder.files import OutputFile
+from openry.forwarder.hand import REFUSED, Hand, turned_away
 from openry.forwarder.outputs import Shelf, look
 from openry.forwarder.reading import open_without_links
 from openry.ledger.outputs import find_output, keep_outputs, outputs_of
-from openry.models.command import CommandResult, Ending
+from openry.models.command import CommandResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import BinaryIO
-
-    from openry.forwarder.hand import Hand
-
-_REFUSED = 126
 
 
 class RunShelf(Shelf):
@@ -71,10 +68,8 @@ def look_for_run(hand: Hand, words: Sequence[str], folder: str = "") -> CommandR
 
     text = hand.redactor.text(shlex.join(("openry", "output", *words)))
     begun = hand.ledger.begin(hand.context, text, cwd=folder)
-    if begun.braked is not None:
-        return CommandResult(0, begun.braked, "", 0.0, Ending.BRAKED)
     if begun.command_id is None:
-        return CommandResult(_REFUSED, "", begun.refused or "", 0.0, Ending.REFUSED)
+        return turned_away(begun)
     result = _looked(hand, words, folder)
     hand.ledger.finish(begun.command_id, result)
     if hand.context.max_step_output_tokens:
@@ -93,7 +88,7 @@ def _looked(hand: Hand, words: Sequence[str], folder: str) -> CommandResult:
     try:
         status = look(words, RunShelf(hand, folder), said.append)
     except NotAllowedError as error:
-        status, trouble = _REFUSED, str(error)
+        status, trouble = REFUSED, str(error)
     except OpenRYError as error:
         status, trouble = error.exit_status, str(error)
     stdout = "".join(said)

@@ -6,6 +6,7 @@ import os
 import stat
 
 from openry.errors import NotAllowedError, UsageError
+from openry.sandbox.real import is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def check_reading(path: str, context: RunContext, policy: Policy | None, *, conf
     sandbox = context.sandbox
     given = (context.workspace, *sandbox.read, *sandbox.write)
     roots = [os.path.realpath(root) for root in given if root]
-    if confined and not any(_is_in(real, root) for root in (*roots, *_SYSTEM)):
+    if confined and not any(is_within(real, root) for root in (*roots, *_SYSTEM)):
         where = ", ".join(f"`{root}`" for root in roots)
         raise NotAllowedError(f"`{path}` is outside what this step may read", "files", where)
     if policy is not None and real != os.path.realpath(context.workspace or "/"):
@@ -86,7 +87,3 @@ def _all_of(fd: int, most: int) -> bytes:
     while len(found) < most and (part := os.read(fd, most - len(found))):
         found += part
     return found
-
-
-def _is_in(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip("/") + "/")

@@ -90,7 +90,7 @@ class Done:
     def with_note(self, note: str) -> CommandResult:
         from dataclasses import replace
 
-        told = _with_line(self.result.stderr, note)
+        told = with_line(self.result.stderr, note)
         return replace(self.result, stderr=told, note=f"{self.result.note} {note}".strip())
 
 
@@ -334,7 +334,7 @@ class _Call:
         refused = dict.fromkeys(d.reason for d in decisions if d.reason)
         self.notes += [f"openry: not allowed: {reason}" for reason in refused]
         for note in self.notes:
-            stderr = _with_line(stderr, note)
+            stderr = with_line(stderr, note)
         kept = self._kept(out, err)
         result = CommandResult(
             exit_code, stdout, stderr, duration_s, ending, out.size, err.size,
@@ -404,6 +404,6 @@ class _Call:
         )
 
 
-def _with_line(text: str, line: str) -> str:
+def with_line(text: str, line: str) -> str:
     gap = "" if not text or text.endswith("\n") else "\n"
     return f"{text}{gap}{line}\n"

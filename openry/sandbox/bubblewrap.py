@@ -12,7 +12,7 @@ from openry.sandbox.guard import Guard
 from openry.sandbox.launcher import Launch, Opened, group_of, limited, readable_fd
 from openry.sandbox.prefixes import interpreter_places, ours, visible_path
 from openry.sandbox.protect import closed
-from openry.sandbox.real import is_below, shown_folders
+from openry.sandbox.real import is_below, is_within, shown_folders
 from openry.sandbox.seal import Seal
 
 TYPE_CHECKING = False
@@ -184,7 +184,7 @@ def _hidden(hide: Sequence[str], seen: Sequence[str]) -> list[str]:
     """Nothing is seen where these are, whatever the lists say."""
     options: list[str] = []
     for place in hide:
-        shown = any(place == one or is_below(place, one) for one in seen)
+        shown = any(is_within(place, one) for one in seen)
         if not shown or any(is_below(place, other) for other in hide):
             continue
         if os.path.isdir(place):

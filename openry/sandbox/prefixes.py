@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from openry.sandbox.real import is_within
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,11 +31,11 @@ def interpreter_places(workspace: str = "") -> tuple[str, ...]:
     """
     own = {sys.base_prefix, sys.prefix, os.path.realpath(sys.executable)}
     found = {*own, *filter(os.path.isdir, our_code()), *_on_path(), *_in_workspace(workspace)}
-    outside = {place for place in found if not _is_inside(place, "/usr")}
+    outside = {place for place in found if not is_within(place, "/usr")}
     return tuple(
         place
         for place in sorted(outside)
-        if not any(_is_inside(place, other) for other in outside - {place})
+        if not any(is_within(place, other) for other in outside - {place})
     )
 
 
@@ -48,9 +50,9 @@ def ours(write: Sequence[str]) -> Iterator[str]:
     """What is of OpenRY itself in folders that may be written."""
     for code in our_code():
         for folder in write:
-            if _is_inside(code, folder) and os.path.isdir(code):
+            if is_within(code, folder) and os.path.isdir(code):
                 yield code
-            elif _is_inside(folder, code):
+            elif is_within(folder, code):
                 yield folder
 
 
@@ -59,7 +61,7 @@ def visible_path(places: Sequence[str]) -> str:
     ours = [
         folder
         for folder in os.get_exec_path()
-        if folder in _SYSTEM_PATH or any(_is_inside(folder, place) for place in places)
+        if folder in _SYSTEM_PATH or any(is_within(folder, place) for place in places)
     ]
     return ":".join(dict.fromkeys((*ours, *_SYSTEM_PATH, os.path.join(sys.prefix, "bin"))))
 
@@ -117,7 +119,3 @@ def _has_interpreter(place: str) -> bool:
         or (name == "node_modules" and os.path.isdir(f"{place}/lib/node_modules/npm"))
         for name in libraries
     )
-
-
-def _is_inside(place: str, folder: str) -> bool:
-    return place == folder or place.startswith(folder.rstrip("/") + "/")

@@ -135,5 +135,10 @@ def _real(place: str, workspace: str, *, make: bool = False) -> str:
     return real if os.path.lexists(real) else ""
 
 
+def is_within(place: str, folder: str) -> bool:
+    """Whether `place` is the folder itself, or below it."""
+    return place == folder or is_below(place, folder)
+
+
 def is_below(place: str, folder: str) -> bool:
     return place.startswith(folder.rstrip("/") + "/")
