@@ -10,12 +10,12 @@ call switches them off, and no object is fetched from elsewhere.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
 
 from openry.capability.builtin.failure import ToolFailure
+from openry.capability.builtin.lines import json_line
 
 _LIMIT_S = 50
 _ANSWER_LIMIT = 4 * 1024 * 1024
@@ -74,7 +74,7 @@ def git_status(path: str) -> bytes:
         "clean": not changes,
         "changes": sorted(changes, key=lambda c: str(c["path"])),
     }
-    return _as_json(state)
+    return json_line(state)
 
 
 def _take_header(about: dict[str, object], text: str) -> None:
@@ -122,7 +122,7 @@ def git_log(
     told = _git(path, *words, "--end-of-options", revision, "--", *_files(path, file))
     cells = told.decode("utf-8", "replace").split("\0")
     rows = [cells[at : at + 5] for at in range(0, len(cells) - 5, 6)]
-    return _as_json([dict(zip(_FIELDS, row, strict=True)) for row in rows])
+    return json_line([dict(zip(_FIELDS, row, strict=True)) for row in rows])
 
 
 def git_diff(
@@ -268,7 +268,3 @@ def _explained(stderr: str, path: str) -> ToolFailure:
         if sign in stderr:
             return ToolFailure(name, message.format(path=path, said=said))
     return ToolFailure("bad_arguments", said)
-
-
-def _as_json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

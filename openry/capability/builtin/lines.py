@@ -90,5 +90,11 @@ def written(pairs: Iterable[Line]) -> Iterator[bytes]:
         yield body + end
 
 
+def json_line(value: object) -> bytes:
+    import json
+
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
 def number_line(count: int) -> bytes:
     return b"%d\n" % count

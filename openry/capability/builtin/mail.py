@@ -10,11 +10,10 @@ that it stands neither in a call nor in the log.
 from __future__ import annotations
 
 import email.policy
-import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, date, datetime
 from email.message import EmailMessage
@@ -23,6 +22,7 @@ from email.utils import getaddresses, parsedate_to_datetime
 from typing import Any
 
 from openry.capability.builtin.failure import ToolFailure, note
+from openry.capability.builtin.lines import json_line
 from openry.capability.builtin.runner import replace_file
 
 _LONGEST = 32 * 1024 * 1024
@@ -64,7 +64,7 @@ def list_mail(
         ):
             found.append(about)
     found.sort(key=lambda each: (_moment(each["date"]), str(each["id"])), reverse=True)
-    return _as_json(found[:count])
+    return json_line(found[:count])
 
 
 def read_mail(path: str, id: str | None = None) -> bytes:
@@ -81,7 +81,7 @@ def read_mail(path: str, id: str | None = None) -> bytes:
         "text": body[:_TEXT_CHARS],
         "attachments": [{"name": name, "bytes": len(data)} for name, data in _attached(message)],
     }
-    return _as_json(told)
+    return json_line(told)
 
 
 def save_attachments(
@@ -499,7 +499,3 @@ def _unreachable(error: OSError, host: str) -> ToolFailure:
     if isinstance(error, TimeoutError):
         return ToolFailure("timeout", f"`{host}` did not answer in {_WAIT_S} s")
     return ToolFailure("network", f"`{host}` could not be reached: {error.strerror or error}")
-
-
-def _as_json(value: Mapping[str, Any] | list[dict[str, Any]]) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 from openry.capability.builtin.failure import ToolFailure, note
+from openry.capability.builtin.lines import json_line
 from openry.capability.builtin.runner import replace_file
 
 _MIB = 1024 * 1024
@@ -70,7 +71,7 @@ def http_request(
             "headers": {name.lower(): value for name, value in response.headers.items()},
             "body": _decoded(content, response.headers),
         }
-    return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    return json_line(told)
 
 
 def download(
@@ -139,8 +140,8 @@ def _quoted(url: str) -> str:
 def _headers(given: Mapping[str, Any], body: str | None) -> dict[str, str]:
     made = {"User-Agent": "openry", "Accept": "*/*", "Accept-Encoding": "identity"}
     if body is not None:
-        as_json = body.lstrip()[:1] in ("{", "[")
-        made["Content-Type"] = "application/json" if as_json else "text/plain; charset=utf-8"
+        json_line = body.lstrip()[:1] in ("{", "[")
+        made["Content-Type"] = "application/json" if json_line else "text/plain; charset=utf-8"
     for name, value in given.items():
         text = value if isinstance(value, str) else json.dumps(value)
         if not _HEADER.fullmatch(name) or name.lower() in _OURS:
