@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from loop.review import Decision, Hunk, read_edits
 from loop.reviewing import Reviewed
+from loop.view import plain
 from openry.errors import BadFileError
 
 #: Asks for one line; an empty one at the end of the input.
@@ -73,16 +74,11 @@ def _show(console: Console, hunk: Hunk, where: str) -> None:
         if line:
             say(f"  {escape(line)}", soft_wrap=True)
     for line in hunk.command.splitlines()[:6]:
-        say(f"    [dim]{escape(_plain(line))}[/]", soft_wrap=True)
+        say(f"    [dim]{escape(plain(line))}[/]", soft_wrap=True)
     for line in hunk.diff.splitlines()[2:]:
         tone = {"+": "green", "-": "red"}.get(line[:1], "dim")
-        say(f"    [{tone}]{escape(_plain(line))}[/]", soft_wrap=True)
+        say(f"    [{tone}]{escape(plain(line))}[/]", soft_wrap=True)
     for gate in hunk.gates:
         say(f"  {escape(gate)}", soft_wrap=True)
     if hunk.cost:
         say(f"  [dim]{hunk.cost}[/]")
-
-
-def _plain(line: str) -> str:
-    """A line without signs that a terminal obeys."""
-    return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)

@@ -93,7 +93,7 @@ class TextView:
         for path in finished.results:
             say(f"  result    {escape(path)}", soft_wrap=True)
             for line in _first_lines(Path(path)):
-                say(f"    [dim]{escape(_plain(line)[:200])}[/]", soft_wrap=True)
+                say(f"    [dim]{escape(plain(line)[:200])}[/]", soft_wrap=True)
         for path in finished.removed:
             say(f"  removed   {escape(path)}", soft_wrap=True)
         if finished.workflow:
@@ -178,7 +178,7 @@ class TextView:
             self._wait(self._phase_now)
             return
         if data["state"] == "in_progress":
-            does = _plain(" ".join(str(data.get("does", "")).split())[:_DOES_CHARS])
+            does = plain(" ".join(str(data.get("does", "")).split())[:_DOES_CHARS])
             self._wait(f"step {data['step']}  {does}")
             return
         tone = _STATES.get(str(data["state"]), "dim")
@@ -231,7 +231,7 @@ def _count(number: int, word: str) -> str:
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
-def _plain(line: str) -> str:
+def plain(line: str) -> str:
     """A line without signs that a terminal obeys."""
     return "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
 
