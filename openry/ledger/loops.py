@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, Select, insert, select, update
 
 from openry.clock import utc_now
 from openry.ledger.db import Ledger
@@ -78,8 +78,7 @@ def session(ledger: Ledger, session_id: str) -> dict[str, Any] | None:
 def sessions(ledger: Ledger, limit: int = 100) -> list[dict[str, Any]]:
     """The latest sessions, newest first."""
     query = select(loop_sessions).order_by(loop_sessions.c.created_at.desc()).limit(limit)
-    with ledger.read() as db:
-        return _plain(db.execute(query).mappings().all())
+    return _rows(ledger, query)
 
 
 def rounds(ledger: Ledger, session_id: str) -> list[dict[str, Any]]:
@@ -89,8 +88,7 @@ def rounds(ledger: Ledger, session_id: str) -> list[dict[str, Any]]:
         .where(loop_rounds.c.session_id == session_id)
         .order_by(loop_rounds.c.number)
     )
-    with ledger.read() as db:
-        return _plain(db.execute(query).mappings().all())
+    return _rows(ledger, query)
 
 
 def edits(ledger: Ledger, session_id: str) -> list[dict[str, Any]]:
@@ -100,8 +98,7 @@ def edits(ledger: Ledger, session_id: str) -> list[dict[str, Any]]:
         .where(loop_edits.c.session_id == session_id)
         .order_by(loop_edits.c.round, loop_edits.c.position)
     )
-    with ledger.read() as db:
-        return _plain(db.execute(query).mappings().all())
+    return _rows(ledger, query)
 
 
 def _change(db: Connection, session_id: str, values: Mapping[str, Any]) -> None:
@@ -109,5 +106,6 @@ def _change(db: Connection, session_id: str, values: Mapping[str, Any]) -> None:
     db.execute(update(loop_sessions).where(loop_sessions.c.session_id == session_id).values(row))
 
 
-def _plain(rows: Sequence[RowMapping]) -> list[dict[str, Any]]:
-    return [dict(row) for row in rows]
+def _rows(ledger: Ledger, query: Select[Any]) -> list[dict[str, Any]]:
+    with ledger.read() as db:
+        return [dict(row) for row in db.execute(query).mappings()]
