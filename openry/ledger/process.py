@@ -64,7 +64,7 @@ def host_name() -> str:
 
 
 def _started_at(pid: int) -> str:
-    stat = _read(f"/proc/{pid}/stat")
+    stat = read_text(f"/proc/{pid}/stat")
     # The name of the program comes second, in parentheses, and may hold anything.
     fields = stat.rpartition(")")[2].split()
     return f"{boot_and_namespace()}/{fields[19]}" if fields and fields[0] not in _GONE else ""
@@ -76,7 +76,7 @@ def boot_and_namespace() -> str:
 
 
 def _boot() -> str:
-    return _read("/proc/sys/kernel/random/boot_id")[:13]
+    return read_text("/proc/sys/kernel/random/boot_id")[:13]
 
 
 def _namespace() -> str:
@@ -86,7 +86,8 @@ def _namespace() -> str:
         return ""
 
 
-def _read(path: str) -> str:
+def read_text(path: str) -> str:
+    """What the kernel says in one of its files; empty when it has none, as of an ended process."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()

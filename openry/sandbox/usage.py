@@ -7,6 +7,7 @@ import stat
 import sys
 import time
 
+from openry.ledger.process import read_text
 from openry.sandbox.process import descendants
 
 TYPE_CHECKING = False
@@ -106,20 +107,12 @@ def _files(folder: str) -> Iterator[os.stat_result]:
 
 
 def _memory_bytes(pid: int) -> int:
-    fields = _read(f"/proc/{pid}/statm").split()
+    fields = read_text(f"/proc/{pid}/statm").split()
     return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE") if fields else 0
 
 
 def _cpu_s(pid: int) -> float:
     """Of the process and of its children that ended."""
-    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    fields = read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     ticks = sum(map(int, fields[11:15])) if fields else 0
     return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:  # it ended
-        return ""
