@@ -7,6 +7,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    #: Is told of a problem, and at which place of the data it is.
+    Report = Callable[[tuple[Any, ...], str], None]
+
 _OLD = frozenset(("mode", "params", "patterns"))
 _MODES = ("allowlist", "blocklist", "unrestricted")
 _PARAMS = ("command", "blocked_flags", "blocked_subcommands", "allowed_subcommands",
@@ -22,9 +25,7 @@ def is_old_form(data: Any) -> bool:
     return bool(_OLD & set(data)) or plain
 
 
-def translate(
-    data: Mapping[str, Any], problem: Callable[[tuple[Any, ...], str], None]
-) -> dict[str, Any]:
+def translate(data: Mapping[str, Any], problem: Report) -> dict[str, Any]:
     """The same policy in the new form.
 
     >>> translate({"mode": "blocklist", "commands": ["rm"]}, print)["commands"]
@@ -37,9 +38,12 @@ def translate(
     for key in data:
         if key not in (*_OLD, *_KEPT, "commands", "default"):
             problem((key,), f"unknown key `{key}`")
-    rules = _commands(data.get("commands") or [], mode, problem)
-    rules += _patterns(data.get("patterns") or [], mode, problem)
-    rules += _params(data.get("params") or [], mode, problem)
+    rules = []
+    if mode != "unrestricted":
+        word = "allow" if mode == "allowlist" else "deny"
+        rules += _commands(_listed(data, "commands"), word, problem)
+        rules += _patterns(_listed(data, "patterns"), word, problem)
+    rules += _params(_listed(data, "params"), problem)
     made = {key: data[key] for key in _KEPT if key in data}
     made["default"] = "deny" if mode == "allowlist" else "allow"
     made["commands"] = rules
@@ -48,14 +52,14 @@ def translate(
     return made
 
 
-def _commands(
-    commands: Any, mode: str, problem: Callable[[tuple[Any, ...], str], None]
-) -> list[dict[str, Any]]:
-    if mode == "unrestricted":
-        return []
-    word = "allow" if mode == "allowlist" else "deny"
+def _listed(data: Mapping[str, Any], key: str) -> list[Any]:
+    given = data.get(key) or []
+    return given if isinstance(given, list) else [given]
+
+
+def _commands(commands: list[Any], word: str, problem: Report) -> list[dict[str, Any]]:
     rules: list[dict[str, Any]] = []
-    for number, one in enumerate(commands if isinstance(commands, list) else [commands]):
+    for number, one in enumerate(commands):
         if not isinstance(one, str) or not one.split():
             problem(("commands", number), f"a command must be a text, got `{one}`")
             continue
@@ -65,14 +69,9 @@ def _commands(
     return rules
 
 
-def _patterns(
-    patterns: Any, mode: str, problem: Callable[[tuple[Any, ...], str], None]
-) -> list[dict[str, Any]]:
-    if mode == "unrestricted":
-        return []
-    word = "allow" if mode == "allowlist" else "deny"
+def _patterns(patterns: list[Any], word: str, problem: Report) -> list[dict[str, Any]]:
     rules = []
-    for number, one in enumerate(patterns if isinstance(patterns, list) else [patterns]):
+    for number, one in enumerate(patterns):
         regex = one.get("regex") if hasattr(one, "get") else one
         if not isinstance(regex, str) or not regex:
             problem(("patterns", number), "a pattern needs `regex`")
@@ -83,11 +82,9 @@ def _patterns(
     return rules
 
 
-def _params(
-    params: Any, mode: str, problem: Callable[[tuple[Any, ...], str], None]
-) -> list[dict[str, Any]]:
+def _params(params: list[Any], problem: Report) -> list[dict[str, Any]]:
     rules: list[dict[str, Any]] = []
-    for number, one in enumerate(params if isinstance(params, list) else [params]):
+    for number, one in enumerate(params):
         where = ("params", number)
         if not hasattr(one, "items") or not isinstance(one.get("command"), str):
             problem(where, "an entry of `params` needs `command`")
