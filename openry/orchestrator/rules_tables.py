@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from openry.forwarder.forms import without_duplicates
 from openry.orchestrator.rules_scene import CannotEvaluate, search, shown
 
 _DELIMITERS = ",\t;|"
@@ -71,20 +72,11 @@ def read_data(text: str, path: str, kind: str) -> Any:
 
 
 def _json(text: str) -> Any:
-    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
+    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=without_duplicates)
 
 
 def _no_constant(word: str) -> Any:
     raise ValueError(f"`{word}` is not JSON")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        names = [key for key, _ in pairs]
-        twice = next(key for key in names if names.count(key) > 1)
-        raise ValueError(f"key `{twice}` is given twice")
-    return made
 
 
 def format_of(path: str, given: str | None) -> str:

@@ -251,7 +251,7 @@ CANNOT = [
     (R("http_status", url="http://localhost/"), "the network cannot be reached"),
     (R("unchanged", glob="**"), "there is no snapshot"),
     (R("json_schema", path="broken.json", schema={}), "not valid JSON"),
-    (R("json_schema", path="twice.json", schema={}), "`a` is given twice"),
+    (R("json_schema", path="twice.json", schema={}), "key `a` stands twice"),
     (R("json_schema", key="deep", schema={"$ref": "http://example.com/x"}), "cannot be applied"),
     (R("json_schema", key="deep", schema={"$ref": "#"}), "cannot be applied"),
     (R("file_matches_schema", path="data.txt"), "format of `data.txt` is not clear"),
