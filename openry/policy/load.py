@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from openry.data import data_root
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 PRESETS = ("strict", "moderate", "permissive")
+_KEPT_MAPS = 64
+_maps: dict[str, Policy] = {}
 
 
 def load_policy(
@@ -37,7 +39,7 @@ def load_policy(
         NotFoundError: No policy has that name.
         BadFileError: It is not what it must be; every problem with its line and a fix.
     """
-    policy = read_map(source, "policy", {}) if is_map(source) else _named(source, folders)
+    policy = _of_map(source) if is_map(source) else _named(source, folders)
     if parent is None:
         return policy
     return with_parent(policy, parent)
@@ -48,7 +50,19 @@ def with_parent(policy: Policy, parent: Policy) -> Policy:
     return replace(policy, parents=(*policy.parents, parent, *parent.parents))
 
 
+def _of_map(source: Any) -> Policy:
+    """What a map says; the same one is asked for with each command of each step under it."""
+    said = repr(source)
+    if said not in _maps:
+        if len(_maps) >= _KEPT_MAPS:
+            _maps.clear()
+        _maps[said] = read_map(source, "policy", {})
+    return _maps[said]
+
+
 def _named(source: Any, folders: Sequence[Path]) -> Policy:
+    if source in PRESETS:
+        return _preset(source)
     path = _path_of(source, folders)
     return _shipped(path) if path.parent == data_root() / "templates/policies" else load_file(path)
 
@@ -95,7 +109,7 @@ def policy_data(
 
 def preset_with(name: str, *, read: Sequence[str], write: Sequence[str]) -> dict[str, Any]:
     """A shipped policy as a map, with these absolute folders or files among its own."""
-    data: dict[str, Any] = dict(_data_of(data_root() / "templates/policies" / f"{name}.yaml"))
+    data = dict(_preset_data(name))
     files = dict(data["files"])
     for key, more in (("read", read), ("write", write)):
         below = [text for place in more for text in (place, f"{place.rstrip('/')}/**")]
@@ -105,6 +119,16 @@ def preset_with(name: str, *, read: Sequence[str], write: Sequence[str]) -> dict
 
 def _data_of(path: Path) -> dict[str, Any]:
     return parsed(path.read_text("utf-8"), path.name)[0]
+
+
+@cache
+def _preset_data(name: str) -> dict[str, Any]:
+    return _data_of(data_root() / "templates/policies" / f"{name}.yaml")
+
+
+@cache
+def _preset(name: str) -> Policy:
+    return _shipped(data_root() / "templates/policies" / f"{name}.yaml")
 
 
 @lru_cache(maxsize=16)

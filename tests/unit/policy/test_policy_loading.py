@@ -193,3 +193,14 @@ def test_confirm_stands_between() -> None:
         assert decided(policy, "rm b") is ALLOW
         assert decided(policy, "rm -r b") is CONFIRM
         assert decided(policy, "rm -r a") is DENY
+
+
+def test_a_map_is_read_once_and_another_is_another_policy():
+    """What a map says is kept; a value of another type, or a mistake, is never taken for it."""
+    allowing = {"default": "deny", "commands": [{"allow": "ls"}]}
+
+    assert load_policy(allowing) is load_policy(dict(allowing))
+    assert load_policy({**allowing, "default": "allow"}) != load_policy(allowing)
+    for _ in range(2):
+        with pytest.raises(BadFileError):
+            load_policy({**allowing, "default": True})
