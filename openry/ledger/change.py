@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
@@ -26,6 +26,7 @@ from openry.ledger.jsontext import to_json
 #: What a statement raises that breaks a rule of the schema.
 BROKEN_RULE = (IntegrityError, sqlite3.IntegrityError)
 _NONE: frozenset[str] = frozenset()
+_PART = 500  # some SQLites take no more than 999 values
 _SQLITE = sqlite.dialect(json_serializer=to_json)
 
 
@@ -68,6 +69,12 @@ def add(connection: Connection, table: Table, *rows: Mapping[str, Any]) -> None:
         driver(connection).executemany(written.text, found)
     else:
         connection.execute(_insert(table, names), [dict(row) for row in rows])
+
+
+def parts(ids: Sequence[str]) -> Iterator[list[str]]:
+    """`ids` in parts that a statement may hold."""
+    for start in range(0, len(ids), _PART):
+        yield list(ids[start : start + _PART])
 
 
 @dataclass(frozen=True, slots=True)

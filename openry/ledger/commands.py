@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, bindparam, select
 
+from openry.ledger.change import parts
 from openry.ledger.schema import STARTED, commands_log
 
 _c = commands_log.c
@@ -56,11 +58,25 @@ class CommandRecord:
 
 
 _COLUMNS = tuple(_c[field.name] for field in fields(CommandRecord))
+_OF_RUNS = (
+    select(*_COLUMNS)
+    .where(_c.run_id.in_(bindparam("ids", expanding=True)))
+    .order_by(_c.run_id, _c.seq)
+)
 
 
 def of_run(connection: Connection, run_id: str) -> tuple[CommandRecord, ...]:
     """What a run asked for, in order."""
-    return _records(connection, _all().where(_c.run_id == run_id).order_by(_c.seq))
+    return of_runs(connection, (run_id,)).get(run_id, ())
+
+
+def of_runs(connection: Connection, run_ids: Sequence[str]) -> dict[str, tuple[CommandRecord, ...]]:
+    """For each of these runs that asked for something, what it was, in order."""
+    found: dict[str, list[CommandRecord]] = {}
+    for some in parts(run_ids):
+        for row in connection.execute(_OF_RUNS, {"ids": some}):
+            found.setdefault(row.run_id, []).append(CommandRecord(*row))
+    return {run_id: tuple(commands) for run_id, commands in found.items()}
 
 
 def of_step(connection: Connection, instance_id: str, step_id: str) -> tuple[CommandRecord, ...]:
@@ -117,11 +133,9 @@ def newest_names(connection: Connection, column: str, *, limit: int = 200) -> tu
     return tuple(dict.fromkeys(connection.execute(last).scalars()))
 
 
-def _all() -> Select[tuple[object, ...]]:
+def _all() -> Select[Any]:
     return select(*_COLUMNS)
 
 
-def _records(
-    connection: Connection, query: Select[tuple[object, ...]]
-) -> tuple[CommandRecord, ...]:
-    return tuple(CommandRecord(**row) for row in connection.execute(query).mappings())
+def _records(connection: Connection, query: Select[Any]) -> tuple[CommandRecord, ...]:
+    return tuple(CommandRecord(*row) for row in connection.execute(query))

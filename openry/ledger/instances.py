@@ -76,6 +76,9 @@ _QUEUED = (
     .order_by(_i.created_at)
 )
 _QUEUED_OF = _QUEUED.where(_IDS)
+_LIVE_CHILDREN = select(_i.instance_id).where(
+    LIVE_INSTANCES, _i.parent_instance_id.in_(bindparam("ids", expanding=True))
+)
 #: How the reason begins why an instance is suspended that asks nobody anything.
 SUSPENDED_BY_HAND = ("suspended by ", "exported to ", "imported")
 _ONCE = frozenset({"started_at"})
@@ -167,8 +170,7 @@ def queued_instances(
 
 def live_children(connection: Connection, parents: Collection[str]) -> tuple[str, ...]:
     """Instances that have not ended and were started for one of `parents`."""
-    wanted = select(_i.instance_id).where(LIVE_INSTANCES, _i.parent_instance_id.in_(parents))
-    return tuple(connection.execute(wanted).scalars())
+    return tuple(connection.execute(_LIVE_CHILDREN, {"ids": list(parents)}).scalars())
 
 
 def end_child(connection: Connection, at: str, instance_id: str, actor: str) -> None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, select, update
+from sqlalchemy import Connection, and_, bindparam, select, update
 
 from openry.errors import UsageError
-from openry.ledger.change import add
+from openry.ledger.change import add, parts
 from openry.ledger.journal import columns
 from openry.ledger.runs import Run
 from openry.ledger.schema import approvals, payloads, retries, snapshots, validation_results
 from openry.models import RuleResult
 from openry.models.command import MANUAL_RUN
+
+_v = validation_results.c
+_VALIDATIONS = (
+    select(_v.run_id, _v.rule, _v.passed, _v.expected, _v.actual, _v.message, _v.vacuous)
+    .where(_v.run_id.in_(bindparam("ids", expanding=True)))
+    .order_by(_v.run_id, _v.position, _v.id)
+)
 
 
 def add_payload(connection: Connection, at: str, run: Run, payload: Mapping[str, Any]) -> None:
@@ -52,10 +59,18 @@ def add_validation(
 
 
 def validation_of(connection: Connection, run_id: str) -> tuple[RuleResult, ...]:
-    v = validation_results.c
-    wanted = select(v.rule, v.passed, v.expected, v.actual, v.message, v.vacuous)
-    found = connection.execute(wanted.where(v.run_id == run_id).order_by(v.position, v.id))
-    return tuple(RuleResult(*row) for row in found)
+    return validations_of(connection, (run_id,)).get(run_id, ())
+
+
+def validations_of(
+    connection: Connection, run_ids: Sequence[str]
+) -> dict[str, tuple[RuleResult, ...]]:
+    """For each of these runs that was validated by rules, what they said, in order."""
+    found: dict[str, list[RuleResult]] = {}
+    for some in parts(run_ids):
+        for run_id, *result in connection.execute(_VALIDATIONS, {"ids": some}):
+            found.setdefault(run_id, []).append(RuleResult(*result))
+    return {run_id: tuple(results) for run_id, results in found.items()}
 
 
 def add_retry(

@@ -119,6 +119,7 @@ class Run:
 _RUN_COLUMNS = columns(task_state, Run)
 _RUN_NAMES = tuple(each.name for each in fields(Run))
 _GET_RUN = select(*_RUN_COLUMNS).where(_t.run_id == bindparam("run_id"))
+_RUNS_OF = select(*_RUN_COLUMNS).where(_t.workflow_instance_id == bindparam("instance_id"))
 _OPEN = (
     select(*_RUN_COLUMNS)
     .where(OPEN_RUNS, _t.workflow_instance_id.is_not(None))
@@ -359,8 +360,8 @@ def moving_runs(connection: Connection) -> int:
 
 def runs_of(connection: Connection, instance_id: str) -> tuple[Run, ...]:
     """Every run of an instance, in the order in which they were queued."""
-    wanted = select(*_RUN_COLUMNS).where(_t.workflow_instance_id == instance_id)
-    return tuple(sorted((Run(*row) for row in connection.execute(wanted)), key=_place_in_time))
+    found = connection.execute(_RUNS_OF, {"instance_id": instance_id})
+    return tuple(sorted((Run(*row) for row in found), key=_place_in_time))
 
 
 def _place_in_time(run: Run) -> tuple[int, int, int, int]:

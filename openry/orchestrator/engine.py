@@ -23,6 +23,7 @@ from openry.ledger.instances import (
     add_instance,
     find_instance,
     get_instance,
+    glance_at,
     list_instances,
     move_instance,
     queued_instances,
@@ -345,7 +346,10 @@ class Engine:
         """Whether an instance can only go on by a person, or not at all."""
         if instance_id in self.crew.troubles:
             raise self.crew.troubles[instance_id]
-        instance = self._instance(instance_id)
+        with self.ledger.read() as connection:
+            instance = glance_at(connection, (instance_id,)).get(instance_id)
+        if instance is None:
+            raise NotFoundError(f"there is no instance `{instance_id}`")
         return instance.state in FINAL or (
             instance.state == _I.SUSPENDED and not instance.cancel_requested
         )

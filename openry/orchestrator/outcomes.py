@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from openry.errors import NotFoundError
-from openry.ledger.commands import CommandRecord, of_run
+from openry.ledger.commands import CommandRecord, of_runs
 from openry.ledger.heads import head_of
 from openry.ledger.instances import Instance, get_instance
 from openry.ledger.journal import Transaction
-from openry.ledger.records import validation_of
+from openry.ledger.records import validations_of
 from openry.ledger.runs import Run, runs_of
 from openry.models import RuleResult
 from openry.orchestrator.plan import Plan, read_plan
@@ -124,7 +124,7 @@ def outcome_of(connection: Transaction, instance_id: str) -> InstanceOutcome:
     if instance is None:
         raise NotFoundError(f"there is no instance `{instance_id}`")
     runs = runs_of(connection, instance_id)
-    steps = [step_of(connection, group) for group in _grouped(runs)]
+    steps = _steps(connection, _grouped(runs))
     if instance.state not in FINAL:
         steps += _pending(instance, read_plan(instance.plan), runs)
     return InstanceOutcome(
@@ -157,7 +157,28 @@ def _grouped(runs: Sequence[Run]) -> list[list[Run]]:
 
 def step_of(connection: Transaction, runs: Sequence[Run]) -> StepOutcome:
     """How a step stands, from its runs in order, those of its items among them."""
-    own = [run for run in runs if not run.item] or runs
+    return _steps(connection, [runs])[0]
+
+
+def _steps(connection: Transaction, groups: Sequence[Sequence[Run]]) -> list[StepOutcome]:
+    """The same of several steps, with two questions to the ledger for them all."""
+    last_of = [_own(runs)[-1].run_id for runs in groups]
+    rules, commands = validations_of(connection, last_of), of_runs(connection, last_of)
+    return [
+        _step(runs, rules.get(run_id, ()), commands.get(run_id, ()))
+        for runs, run_id in zip(groups, last_of, strict=True)
+    ]
+
+
+def _own(runs: Sequence[Run]) -> Sequence[Run]:
+    """The runs of a step itself, without those of its items."""
+    return [run for run in runs if not run.item] or runs
+
+
+def _step(
+    runs: Sequence[Run], rules: tuple[RuleResult, ...], commands: tuple[CommandRecord, ...]
+) -> StepOutcome:
+    own = _own(runs)
     last = own[-1]
     return StepOutcome(
         last.step_id,
@@ -166,8 +187,8 @@ def step_of(connection: Transaction, runs: Sequence[Run]) -> StepOutcome:
         last.run_id,
         last.payload,
         last.reason,
-        validation_of(connection, last.run_id),
-        of_run(connection, last.run_id),
+        rules,
+        commands,
         last.kind,
         last.workflow,
         last.big_step,

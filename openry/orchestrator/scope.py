@@ -10,6 +10,7 @@ from openry.ledger.records import validation_of
 from openry.ledger.runs import Run, get_run, payloads_of
 from openry.orchestrator.course import Standing
 from openry.orchestrator.room import Room
+from openry.orchestrator.spec import SubStep
 from openry.orchestrator.templates import render_env, render_value
 from openry.orchestrator.validation import said
 from openry.texts import shortened
@@ -27,7 +28,7 @@ def scope_of(room: Room, standing: Standing, run: Run) -> dict[str, Any]:
     if "overflow" in run.data and "overflow" in run.payload:
         payload["overflow"] = run.payload["overflow"]
     steps: dict[str, Any] = dict(standing.plan.steps)
-    if step.payload_from or "steps." in step.model_dump_json(exclude_unset=True):
+    if step.payload_from or _speaks_of_steps(step):
         steps |= _step_payloads(room, standing.instance_id)
     if step.payload_from:
         payload |= steps.get(step.payload_from, {}).get("payload", {})
@@ -49,6 +50,11 @@ def scope_of(room: Room, standing: Standing, run: Run) -> dict[str, Any]:
     scope["env"] |= render_env(standing.spec.env, scope)
     scope["env"] |= render_env(step.env, scope)
     return scope
+
+
+def _speaks_of_steps(step: SubStep) -> bool:
+    """Whether a template of the step may use what another step ended with."""
+    return any("steps." in repr(getattr(step, name)) for name in step.model_fields_set)
 
 
 def _step_payloads(room: Room, instance_id: str) -> dict[str, Any]:

@@ -93,7 +93,8 @@ def evaluate(rule: R.Rule, scene: Scene) -> Finding:
 
 def has_template(rule: R.Rule) -> bool:
     """Whether `rule`, or one inside it, has something to be filled in."""
-    return any(mark in rule.model_dump_json(exclude_unset=True) for mark in _TEMPLATE_MARKS)
+    said = [repr(getattr(rule, name)) for name in rule.model_fields_set]
+    return any(mark in text for mark in _TEMPLATE_MARKS for text in said)
 
 
 def _filled(rule: R.Rule, scene: Scene) -> R.Rule:

@@ -77,3 +77,14 @@ def test_commands_are_found_by_what_is_known_of_them(ledger, asked, texts):
 def test_nothing_is_found_where_nothing_is(ledger):
     """An unknown run has no commands; that is no error."""
     assert commands.of_run(ledger, "nobody") == ()
+
+
+def test_commands_of_many_runs_are_those_of_each(ledger):
+    """Asked for together, as many as a statement cannot hold at once, each run has its own."""
+    one_by_one = {run_id: commands.of_run(ledger, run_id) for run_id in ("run-1", "run-2")}
+    strangers = [f"nobody-{number}" for number in range(1200)]
+
+    found = commands.of_runs(ledger, ["run-1", *strangers, "run-2"])
+
+    assert all(one_by_one.values())
+    assert found == one_by_one
