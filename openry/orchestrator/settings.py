@@ -21,6 +21,7 @@ from openry.orchestrator.spec import AgentSpec, NetworkSpec, SandboxSettings, Su
 from openry.policy import Policy
 from openry.policy.load import preset_with
 from openry.sandbox.hosts import in_both
+from openry.sandbox.real import is_within
 from openry.secretstore import SecretStore
 from openry.session.blackboard import FOLDER, PROGRAMS, folder_of
 
@@ -115,7 +116,7 @@ def _wider(standing: Standing, workflow: SandboxSettings, own: SandboxSettings) 
         ("read", workflow.read, own.read, (*inside, *_paths(standing, workflow.read))),
     ):
         for place in _paths(standing, asked) if said else ():
-            if not any(f"{place}/".startswith(f"{one.rstrip('/')}/") for one in within):
+            if not any(is_within(place, one) for one in within):
                 return (
                     f"the step's `sandbox.{name}` has `{place}`, which its workflow's has not;"
                     " a step can only narrow: add it there"

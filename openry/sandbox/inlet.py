@@ -6,10 +6,14 @@ loopback addresses lead nowhere else.
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import sys
+
+from openry.sandbox.become import become
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 PORT = 3128
 _VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -20,17 +24,13 @@ def proxy_environment() -> dict[str, str]:
     return dict.fromkeys(_VARIABLES, f"http://127.0.0.1:{PORT}")
 
 
-def main(words: list[str]) -> None:
-    control, argv = int(words[0]), words[2:]
-    with socket.socket(fileno=control) as out, socket.create_server(("127.0.0.1", PORT)) as inlet:
+def main(words: list[str]) -> NoReturn:
+    with (
+        socket.socket(fileno=int(words[0])) as out,
+        socket.create_server(("127.0.0.1", PORT)) as inlet,
+    ):
         socket.send_fds(out, [b"x"], [inlet.fileno()])
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
-        signal.signal(number, signal.SIG_DFL)
-    try:
-        os.execvp(argv[0], argv)
-    except OSError as error:
-        sys.stderr.write(f"{argv[0]}: {error.strerror}\n")
-        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+    become(words[2:])
 
 
 if __name__ == "__main__":

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 
 from openry.errors import SandboxError
 from openry.sandbox import seccomp
+from openry.sandbox.become import become
 from openry.sandbox.guard import Guard
 from openry.sandbox.launcher import Launch, group_of, limited, readable_fd
 from openry.sandbox.prefixes import ours
 from openry.sandbox.protect import closed
-from openry.sandbox.real import open_real, shown_folders
+from openry.sandbox.real import is_within, open_real, shown_folders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Landlock:
 def _refuse_what_it_cannot_hide(seen: Iterable[str], hide: Sequence[str]) -> None:
     for secret in map(os.path.realpath, hide):
         for folder in seen:
-            if f"{secret}/".startswith(f"{folder.rstrip('/')}/"):
+            if is_within(secret, folder):
                 raise SandboxError(
                     f"landlock cannot hide `{secret}` in `{folder}`; set OPENRY_HOME elsewhere"
                 )
@@ -129,14 +129,7 @@ def main(words: Sequence[str]) -> NoReturn:
     except OSError as error:
         sys.stderr.write(f"openry: sandbox unavailable: {error.strerror}: {error.filename}\n")
         os._exit(125)
-    argv = list(words[2:])
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
-        signal.signal(number, signal.SIG_DFL)
-    try:
-        os.execvp(argv[0], argv)
-    except OSError as error:
-        sys.stderr.write(f"{argv[0]}: {error.strerror}\n")
-        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+    become(list(words[2:]))
 
 
 def _close(lists: Mapping[str, Any]) -> None:

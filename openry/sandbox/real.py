@@ -137,7 +137,7 @@ def _real(place: str, workspace: str, *, make: bool = False) -> str:
 
 def is_within(place: str, folder: str) -> bool:
     """Whether `place` is the folder itself, or below it."""
-    return place == folder or is_below(place, folder)
+    return f"{place}/".startswith(f"{folder.rstrip('/')}/")
 
 
 def is_below(place: str, folder: str) -> bool:
