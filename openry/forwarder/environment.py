@@ -83,16 +83,19 @@ class TemporaryFolder:
     """A folder of one call's own, under a name that no other call has.
 
     Some disks take longer to remove a folder than a short command to run. So where many calls
-    follow each other, one that no command touched gets another name and is the next call's. The
-    watch removes those that wait when we end.
+    follow each other, one that no command touched gets another name and is the next call's, unless
+    some process was left, which may have it open. The watch removes those that wait when we end.
+
+    Args:
+        base: Where it is made; if it cannot be there, in `/tmp`.
 
     Attributes:
         path: Empty when none can be made.
     """
 
     def __init__(self, base: str, *, alone: bool) -> None:
-        self.path = f"{base.rstrip('/')}/openry-{os.urandom(6).hex()}"
-        self._base = base
+        self._base = base.rstrip("/") if _can_hold_folders(base) else "/tmp"  # noqa: S108
+        self.path = f"{self._base}/openry-{os.urandom(6).hex()}"
         self._alone = alone
         try:
             if alone or not self._take():
@@ -136,14 +139,25 @@ class TemporaryFolder:
 
     def _hand_on(self) -> bool:
         """Whether it waits for the next call now."""
+        from openry.sandbox.orphans import strangers
         from openry.sandbox.watch import watch
 
         others = _waiting.setdefault(self._base, [])
         if len(others) >= _MOST_WAITING:
             return False
-        keeper = watch(alone=False)
-        others.append((self.path, keeper, keeper.leave(self.path)))
+        try:
+            keeper = watch(alone=False)
+            if strangers({keeper.pid, *keeper.groups}):
+                return False
+            others.append((self.path, keeper, keeper.leave(self.path)))
+        except OSError:  # nobody could remove it
+            return False
         return True
+
+
+def _can_hold_folders(base: str) -> bool:
+    """Also whether a line of the watch's table, by which processes are found again, can name it."""
+    return os.path.isabs(base) and base.isprintable() and os.access(base, os.W_OK | os.X_OK)
 
 
 #: Folders that wait for a call, by the one they are in: each with who removes it, and by which

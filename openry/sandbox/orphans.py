@@ -7,7 +7,7 @@ import select
 import time
 
 from openry.sandbox.libc import call
-from openry.sandbox.process import KILL, TERM, signal
+from openry.sandbox.process import KILL, TERM, is_running, signal
 
 _PR_SET_CHILD_SUBREAPER = 36
 _adopting = False
@@ -35,6 +35,11 @@ def children() -> set[int]:
         except OSError:  # the thread ended
             continue
     return found
+
+
+def strangers(known: set[int]) -> bool:
+    """Whether a child of ours may run that is not among `known`: somebody that a command left."""
+    return not _adopting or any(map(is_running, children() - known))
 
 
 def belongs_to(pid: int, mark: bytes) -> bool:

@@ -112,10 +112,10 @@ def is_alive(pid: int) -> bool:
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == 0
     except ChildProcessError:  # somebody else's
-        return _is_running(pid)
+        return is_running(pid)
 
 
-def _is_running(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")

@@ -54,19 +54,24 @@ class Watch:
     """
 
     def __init__(self, *, alone: bool) -> None:
-        read, self._end = os.pipe()
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        self._table = _memory()
-        self._free: list[int] = []
-        self._lines = count()
-        launch = Launch(("/bin/sh", "-c", _SCRIPT), "/")
-        env = {"PATH": os.defpath}
-        std = (read, self._table, nothing)
-        self._process: Process = start(launch, env, std=std, alone=alone)
-        self.pid = self._process.pid
-        self._owner = os.getpid()
+        opened = [*os.pipe()]
+        try:
+            opened += [_memory(), os.open(os.devnull, os.O_WRONLY)]
+            read, self._end, self._table, nothing = opened
+            launch = Launch(("/bin/sh", "-c", _SCRIPT), "/")
+            std = (read, self._table, nothing)
+            self._process: Process = start(launch, {"PATH": os.defpath}, std=std, alone=alone)
+        except BaseException:
+            for fd in opened:
+                os.close(fd)
+            raise
         os.close(read)
         os.close(nothing)
+        self._free: list[int] = []
+        self._lines = count()
+        self._groups: dict[int, int] = {}  #: by the line that names them
+        self.pid = self._process.pid
+        self._owner = os.getpid()
 
     def expect(self, mark: str) -> int:
         """Something is about to be started; whoever has `mark` for a TMPDIR dies with us.
@@ -77,6 +82,7 @@ class Watch:
 
     def begin(self, line: int, group: int, mark: str) -> None:
         """It was: from now on `group` dies with us as well."""
+        self._groups[line] = group
         self._write(line, f"{group} {mark}")
 
     def leave(self, folder: str) -> int:
@@ -85,8 +91,14 @@ class Watch:
 
     def end(self, line: int) -> None:
         """It is over, or could not be started; or that folder is not left any more."""
+        self._groups.pop(line, None)
         self._write(line, "")
         self._free.append(line)
+
+    @property
+    def groups(self) -> set[int]:
+        """Those that die with us."""
+        return set(self._groups.copy().values())
 
     @property
     def works(self) -> bool:

@@ -30,20 +30,22 @@ _LINE_ENDS = re.compile(rb"[\r\n]+")
 
 
 class Recall:
-    """One call that runs: ended early by `now()`, from any thread, before or while it runs; and
-    heard, by its last line.
+    """One call: ended early by `now()`, from any thread, before or while it runs; and heard, by its
+    last line. It is entered while it runs: the calls that wait, which may be many, need no `fd`.
     """
 
     def __init__(self) -> None:
-        self.fd, self._end = os.pipe()
+        self.fd = self._end = -1
+        self._called = False
         self._closing = Lock()
         self._heard = b""
 
     def __enter__(self) -> Self:
+        with self._closing:
+            self.fd, self._end = os.pipe()
+            if self._called:
+                os.write(self._end, b"x")
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def hear(self, written: bytes) -> None:
         """Take in what the command wrote."""
@@ -59,11 +61,11 @@ class Recall:
     def now(self) -> None:
         """End it, unless it is over."""
         with self._closing:
+            self._called = True
             if self._end >= 0:
                 os.write(self._end, b"x")
 
-    def close(self) -> None:
-        """Once it is over, or will not be begun."""
+    def __exit__(self, *_: object) -> None:
         with self._closing:
             for fd in (self.fd, self._end):
                 if fd >= 0:

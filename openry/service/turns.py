@@ -21,7 +21,7 @@ class Turns:
     async def take(self, work: Callable[[Recall], _T], stop: Recall) -> _T:
         """Do `work`, which `stop` ends early; so does being cancelled.
 
-        Work that has not begun by then is not done. `stop` is closed when all is over.
+        Work that has not begun by then is not done.
         """
 
         def do() -> _T:
@@ -32,8 +32,6 @@ class Turns:
         try:
             return await asyncio.wrap_future(done)
         except asyncio.CancelledError:
-            if done.cancel():
-                stop.close()
-            else:
+            if not done.cancel():
                 stop.now()
             raise

@@ -200,10 +200,11 @@ def test_the_server_ends_when_its_client_does(environment, folder):
 
 
 @contextmanager
-def speaking(environment, folder, *options, stray=b""):
+def speaking(environment, folder, *options, stray=b"", before=""):
     """A server that is spoken to by the line: gives a function that writes one, and one that reads
-    an answer. In the end its standard error holds `stray`."""
+    an answer. In the end its standard error holds `stray`. A shell does `before` before it."""
     argv = [*PROGRAM, "mcp", "--dir", str(folder), *options]
+    argv = ["sh", "-c", f'{before}; exec "$@"', "sh", *argv] if before else argv
     server = subprocess.Popen(argv, env=environment, stdin=-1, stdout=-1, stderr=-1)
 
     def say(line):
@@ -271,6 +272,18 @@ def test_what_is_said_at_once_is_answered_each_by_itself(environment, folder):
 
     stdout = {each["id"]: each["result"]["structuredContent"]["stdout"] for each in answers}
     assert stdout == {n: f"{n}\n" for n in range(1, 21)}
+
+
+def test_calls_that_wait_hold_no_files(environment, folder):
+    """However many there are, each runs when it is its turn."""
+    with speaking(environment, folder, before="ulimit -n 256") as (say, hear):
+        calls = [call(n, f"sleep 0.1; echo {n}") for n in range(1, 201)]
+        threading.Thread(target=lambda: [say(each) for each in calls]).start()
+        answers = {each["id"]: each for each in (hear() for _ in calls)}
+
+    assert all("result" in each for each in answers.values()), answers
+    stdout = {n: each["result"]["structuredContent"]["stdout"] for n, each in answers.items()}
+    assert stdout == {n: f"{n}\n" for n in range(1, 201)}
 
 
 def test_a_large_answer_waits_for_a_client_that_does_not_read(environment, folder):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from openry.forwarder.environment import build_environment, shell_argv
+from openry.forwarder.environment import TemporaryFolder, build_environment, shell_argv
 from openry.sandbox.windows import windows_line
 
 
@@ -75,3 +77,28 @@ def test_only_the_allow_list_is_inherited():
 def test_what_a_step_sets_beats_what_we_set():
     """A step that wants colours may have them."""
     assert build_environment({}, {"TERM": "xterm"})["TERM"] == "xterm"
+
+
+@pytest.mark.parametrize("name", ["line\nend", "no text \udcff", "..//./", "missing", "plain"])
+def test_a_temporary_folder_is_where_it_can_be_told(tmp_path: Path, name: str):
+    """A path that the table of the watch cannot hold in a line would name other processes."""
+    base = tmp_path / name
+    if name != "missing":
+        base.mkdir(exist_ok=True)
+    given = f"{tmp_path}/{name}"
+    folder = TemporaryFolder(given, alone=True)
+    try:
+        assert Path(folder.path).is_dir()
+        assert folder.path.startswith(str(tmp_path)) is (name in ("..//./", "plain"))
+    finally:
+        folder.close()
+    assert not Path(folder.path).exists()
+
+
+def test_a_relative_base_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The command and the watch stand elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    folder = TemporaryFolder("here", alone=True)
+    folder.close()
+    assert folder.path.startswith("/tmp/")
