@@ -114,9 +114,13 @@ class FastLedger:
     Args:
         where: A path; a `sqlite:` URL will do.
         now: Says the time as `utc_now` does.
+        lock: Held by who uses it; that of whoever else in this process writes to the same ledger.
+            To wait for it costs nothing, and SQLite's own waiting is a sleep that grows.
     """
 
-    def __init__(self, where: Where, *, now: Callable[[], str] = utc_now) -> None:
+    def __init__(
+        self, where: Where, *, now: Callable[[], str] = utc_now, lock: RLock | None = None
+    ) -> None:
         path = sqlite_path(where)
         if path is None:
             raise UsageError(
@@ -125,7 +129,7 @@ class FastLedger:
             )
         self.path = path
         self._now = now
-        self._lock = RLock()
+        self._lock = lock or RLock()
         self._connection: sqlite3.Connection | None = None
         self._process = this_process()
         self._durable = True  #: whether `self._connection` waits for the disk; so it is opened

@@ -131,7 +131,7 @@ class Room:
 
     @cached_property
     def fast(self) -> FastLedger:
-        return FastLedger(self.ledger.where)
+        return FastLedger(self.ledger.where, lock=self._writing)
 
     @cached_property
     def registry(self) -> Registry:

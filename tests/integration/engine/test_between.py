@@ -7,10 +7,11 @@ import time
 
 import pytest
 
-from openry.errors import StaleError, UsageError
+from openry.errors import StaleError, StorageError, UsageError
 from openry.ledger.journal import later, ledger_now
 from openry.ledger.records import pending_approvals
 from openry.ledger.runs import LOSE, move_run, open_runs, set_run
+from openry.models import RunContext
 from openry.orchestrator import worker as engine_worker
 from openry.orchestrator.engine import Engine
 from openry.orchestrator.patrol import View
@@ -178,3 +179,26 @@ def test_what_goes_on_while_it_is_exported_is_not_exported(bench, tmp_path, monk
 
     assert not target.exists()
     assert bench.engine.outcome(instance_id).state == "completed"
+
+
+def test_the_hand_waits_in_line_with_the_engine(bench):
+    """Who writes meanwhile waits for our own lock, not in SQLite, whose waiting is a sleep."""
+    room = bench.engine.room
+    room.fast.run("nobody")  # opens it
+    room.fast._connection.execute("PRAGMA busy_timeout = 0")
+    told = []
+
+    def begin():
+        try:
+            told.append(room.fast.begin(RunContext(), "true").command_id)
+        except StorageError as error:
+            told.append(str(error))
+
+    hand = threading.Thread(target=begin)
+    with room.write():
+        hand.start()
+        hand.join(0.2)  # without the lock it has failed by now
+        assert told == []
+    hand.join()
+
+    assert told == [1]
