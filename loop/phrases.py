@@ -139,7 +139,7 @@ def tokenize(text: str, mentions: Sequence[Mention]) -> tuple[Tokens, Lexicon]:
     )
     plain = plain.replace("(", " ,( ").replace("i.e.", " ")
     plain = re.sub(r"[.?!:：]+(?=\s|$|[,;\u4e00-\u9fff])", " ; ", plain).replace("_ 's ", "_ 's ")
-    words = characters(plain) if chinese else _SIGN.findall(plain)
+    words = characters(plain) if chinese else _without_asides(known, _SIGN.findall(plain), text)
     words = [
         word
         for before, word in zip(["", *words], words, strict=False)
@@ -157,9 +157,110 @@ def tokenize(text: str, mentions: Sequence[Mention]) -> tuple[Tokens, Lexicon]:
                 tidy[-1] = ";"
             continue
         tidy.append(word)
+    tidy, asides = _without_context(tidy, asides, known)
     cut = next((at for at, word in enumerate(tidy) if word not in ",;"), 0)
     places = frozenset(at - cut for at in asides)
     return Tokens(_trim(tuple(tidy)), tuple(kept), text, chinese, places), known
+
+
+def _without_context(
+    words: Sequence[str], asides: set[int], lexicon: Lexicon
+) -> tuple[list[str], set[int]]:
+    """The words without sentences that name nothing and say no operation: why somebody asks.
+
+    `Our server keeps hanging.` goes; `Case does not matter.` stays, and must have its place.
+    """
+    ends = [at for at, word in enumerate(words) if word == ";"] + [len(words)]
+    sentences = list(zip([0, *(end + 1 for end in ends)], ends, strict=False))
+    kept = [
+        (start, end)
+        for start, end in sentences
+        if any(token_of(word) or word in lexicon.weighty for word in words[start:end])
+    ]
+    if len(kept) == len(sentences) or not kept:
+        return list(words), asides
+    places = [at for start, end in kept for at in range(start, min(end + 1, len(words)))]
+    where = {old: new for new, old in enumerate(places)}
+    return [words[at] for at in places], {where[at] for at in asides if at in where}
+
+
+def _as_said(words: Sequence[str]) -> Iterator[str]:
+    """`by sorting …` and `, replacing …` as what they say: sort, replace."""
+    before = ""
+    for at, word in enumerate(words):
+        after = words[at + 1] if at + 1 < len(words) else ""
+        if word in ("by", "after") and after in _GERUNDS:
+            yield ";"
+        elif word in _GERUNDS and (
+            before in ("by", "mind") or (before in (",", "after") and word in _CHANGING)
+        ):
+            yield from ((";",) if before == "," else ())
+            yield _GERUNDS[word]
+        else:
+            yield word
+        before = word
+
+
+def _without_asides(lexicon: Lexicon, words: Sequence[str], text: str) -> list[str]:
+    """The words without clauses that only say why: none of their words is of any pattern."""
+    named = {found.lower() for found in re.findall(r"(?<=[a-z,] )[A-Z]\w+", text)}
+    telling = (lexicon.telling | named) - _IDLE
+
+    def is_idle(clause: Sequence[str]) -> bool:
+        joined = " ".join(clause)
+        plain = re.sub(r"\blast (?:night|week|month|year|time)\b", "", joined)
+        if re.search(r"\b(?:needs?|wants?)\b(?! (?:to|them|it|this|these|that)\b)", joined):
+            return False
+        return all(word.isalpha() and word not in telling for word in plain.split() if word != ",")
+
+    words = list(words)
+    end = next((at for at, word in enumerate(words) if word == ";"), 0)
+    for stop in (end, *(at for at, word in enumerate(words) if word == ",")):
+        clause, rest = words[:stop], words[stop + 1 :]
+        if len(clause) < 3 or not rest or not is_idle(clause[1:] if stop != end else clause):
+            continue
+        why = clause[0] in ("because", "since", "as") or clause[:2] in (["so", "that"], ["so", "i"])
+        asked = clause[0] == "to" and rest[:1] in (["would"], ["could"], ["can"], ["please"])
+        ours = clause[0] == "for" and clause[1] in ("my", "our") and len(clause) < 6
+        told = clause[0] in _SUBJECTS and (stop == end or rest[0] == "so")
+        if why or asked or ours or told:
+            words = rest
+            break
+    for at in range(len(words) - 2, 0, -1):
+        if words[at] in ("because", "since") or words[at : at + 3] in _SO_THAT:
+            tail = [word for word in words[at + 1 :] if word != ";"]
+            if tail and is_idle(tail):
+                words = words[:at]
+            break
+    return list(_as_said(words))
+
+
+_SUBJECTS = frozenset("i we my our you the there this it she he they".split())
+_SO_THAT = [["so", "that", who] for who in ("i", "we", "my", "our")] + [
+    ["so", who, "can"] for who in ("i", "we")
+]
+#: Words of patterns that tell nothing of a chore by themselves.
+_IDLE = frozenset(
+    "i we my our you me us it its is are was were be been the a an to for of in on at with and so "
+    "that this there has have had can could will would do does did want wants need needs like "
+    "them they their as find see get send show too many much very when while how wonder list text "
+    "report file people save all please more".split()
+)
+_CHANGING = frozenset("replacing changing substituting swapping turning converting".split())
+_GERUNDS = {
+    f"{stem}ing": verb
+    for stem, verb in (
+        *((verb, verb) for verb in "extract sort order convert turn select filter copy collect".split()),
+        *((verb, verb) for verb in "pull pick count list keep alphabetize cut".split()),
+        *(("arrang", "arrange"), ("mak", "make"), ("tak", "take"), ("sav", "save"), ("writ", "write")),
+        *(("remov", "remove"), ("delet", "delete"), ("dropp", "drop"), ("stripp", "strip")),
+        *(("eliminat", "remove"), ("omitt", "omit"), ("replac", "replace"), ("chang", "change")),
+        *(("substitut", "substitute"), ("swapp", "swap"), ("putt", "put"), ("spell", "spell")),
+        *(("capitalis", "capitalise"), ("capitaliz", "capitalize"), ("uppercas", "uppercase")),
+        *(("lowercas", "lowercase"), ("alphabetis", "alphabetise"), ("skipp", "skip")),
+        *(("revers", "reverse"), ("join", "join"), ("leav", "leave"), ("throw", "throw")),
+    )
+}
 
 
 def _letter(mention: Mention) -> str:
@@ -340,7 +441,7 @@ def _targets(lexicon: Lexicon, words: tuple[str, ...], remarks: Remarks) -> Iter
 
 def _target(found: Found, remarks: Remarks) -> tuple[str, Remarks]:
     """The target's token, and what the words for the result say about it."""
-    out = next(words[0] for name, words in found if name == "out")
+    out = next(words[0] for name, words in found if name in ("out", "new"))
     said = {
         (name.removesuffix("that").replace("left", "rest").replace("text", "lines"), True)
         for name, _ in found

@@ -9,7 +9,7 @@ independently (`loop.reference`), and a result is called strongly accepted only 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -30,7 +30,8 @@ TABLES = (".csv", ".tsv")
 #: Kinds after which `them` may be what was taken away.
 REMOVALS = frozenset(("drop_lines", "drop_empty", "skip", "skip_last"))
 _TABLE_KINDS = frozenset(
-    "rows columns csv_sort csv_sort2 json_to_csv drop_columns table_join grouped".split()
+    "rows columns csv_sort csv_sort2 json_to_csv drop_columns table_join grouped "
+    "stack".split()
 )
 #: Kinds with a condition on a column.
 _CONDITIONAL = frozenset(
@@ -100,6 +101,8 @@ def _resolve(tokens: Tokens, lexicon: Lexicon, phrases: Sequence[Phrase]) -> tup
     """The phrases as operations, or () where one of them cannot be meant."""
     ops: list[Op] = []
     for index, phrase in enumerate(phrases):
+        if not _clear(phrase, ops, left=index > 0 and ("rest", True) in phrases[index - 1].remarks):
+            return ()
         op = _operation(tokens, lexicon, phrase, ops, last=index + 1 == len(phrases))
         if op is None:
             return ()
@@ -120,8 +123,6 @@ def _operation(
     taking = "keep_lines" if phrase.rule.of == "kept" else kind
     if not all(_fits(lexicon, taking, remark) for remark in phrase.remarks):
         return None
-    if not _clear(phrase, before):
-        return None
     inputs = _inputs(tokens, lexicon, phrase, before)
     if not inputs:
         return None
@@ -138,6 +139,8 @@ def _operation(
         return None
     if phrase.rule.of == "once" and "once" not in said:
         return None
+    if kind == "column" and "rest" in said and ("heading", "dropped") not in phrase.remarks:
+        return None  # the rest of the table
     table = phrase.rule.reads == "csv" and output.endswith(TABLES)
     if phrase.rule.of == "whole" and not table and "lines" not in said:
         return None  # `everybody who …` may be their names alone
@@ -153,6 +156,8 @@ def _operation(
     if kind == "column" and slots.get("column") == "names":
         return None  # `the column names` are the heading
     args = {**slots, **args}
+    settings = dict(phrase.remarks)
+    settings |= {"cased": args.pop("cased")} if "cased" in args else {}
     turned = args.pop("turned", False)
     if kind == "keep_numbers" and turned:
         args = {_BEYOND.get(key, key): value for key, value in args.items()}
@@ -162,11 +167,15 @@ def _operation(
         return None
     if "column2" in args:
         args["column"] = f"{args.pop('column2')}.{args['column']}"
-    settings = dict(phrase.remarks)
     if settings.pop("ordered", False):
         settings["order"] = "sorted"
     if settings.get("ignore_case"):
         args["ignore_case"] = True
+    if "cased" in settings:  # `with WARN, in capitals`; `with tea, in capitals` says something else
+        needles = [str(args[key]) for key in ("needle", "needle2") if key in args]
+        if not needles or not all(map(_CASED[settings.pop("cased")], needles)):
+            return None
+        settings["ignore_case"] = False
     if kind == "distinct":
         settings.pop("once", None)
     if kind in ("distinct", "extract") and settings.get("order") == "sorted":
@@ -180,6 +189,10 @@ def _operation(
     names = {"files": (), "ext": ()}.get(kind, ())
     args = {key: value for key, value in args.items() if key not in ("files", *names)}
     given = () if kind in ("list_files", "count_files") else inputs[0]
+    if kind == "join" and all(name.lower().endswith(TABLES) for name in given):
+        kind = "stack" if "heading" in settings or _is_table(output) else kind
+    elif kind == "join" and "heading" in settings:
+        return None
     needles = (str(args[key]) for key in ("needle", "needle2") if key in args)
     called = any(_is_called_word(tokens.original, needle) for needle in needles)
     ways = _open(phrase, kind, args, settings, inputs[0], output, called=called, tabled=tabled)
@@ -233,27 +246,34 @@ def _settle_conditions(args: Args, *, turned: bool) -> bool:
     return True
 
 
+_CASED: dict[str, Callable[[str], bool]] = {"upper": str.isupper, "lower": str.islower}
 _ROWS = re.compile(r"(?i)\b(?:rows?|records?|entr(?:y|ies))\b(?!.*\blines?\b)|记录|条数据")
 _BEYOND = {"gt_n": "le_n", "le_n": "gt_n", "ge_n": "lt_n", "lt_n": "ge_n"}
 #: Kinds of which two that `and` joins would not be meant one after the other.
 _ONE_BY_ONE = frozenset(
-    ("keep_lines", "rows", "json_rows", "keep_numbers", "column", "first", "last")
+    ("keep_lines", "rows", "json_rows", "keep_numbers", "column", "first", "last", "reverse")
 )
 _NEGATIVE = frozenset(("!=", "not_contains", "not_starts", "not_ends"))
 
 
-def _clear(phrase: Phrase, before: Sequence[Op]) -> bool:
-    """False where `them` may be what was taken away or what is left, or `top` may be highest."""
+def _clear(phrase: Phrase, before: Sequence[Op], *, left: bool) -> bool:
+    """False where `them` may be what was taken away or what is left, or `top` may be highest.
+
+    Args:
+        left: The sentence has just said where what is left goes.
+    """
     said = dict(phrase.remarks)
     if phrase.rule.of == "kept":
         return True
+    if phrase.rule.of == "alone" and before:
+        return False  # `lines with TEA, in capitals` may say how TEA is written
     if "them" in said and phrase.rule.of == "removal":
         return False
     if "it" in said and phrase.rule.kind in ("skip", "skip_last"):
         return False
     if not before:
         return True
-    if phrase.source == ("them",) and before[-1].kind in REMOVALS:
+    if phrase.source == ("them",) and before[-1].kind in REMOVALS and not left:
         return False
     in_order = before[-1].kind in ("sort", "csv_sort") and not before[-1].args.get("reverse")
     return not (phrase.rule.of == "top" and in_order)
@@ -267,7 +287,9 @@ def _fits(lexicon: Lexicon, kind: str, remark: tuple[str, Any]) -> bool:
     about = lexicon.kinds.get(kind, {"takes": ("lines",)})
     if (key, value) == ("form", "number") or key == "number":
         return about.get("gives") == "number"
-    if key in ("ignore_case", "whole_word") and "case" in about["takes"]:
+    if (key, value) in (("heading", "once"), ("heading", "each")):
+        return f"{key}_{value}" in about["takes"]
+    if key in ("ignore_case", "whole_word", "cased") and "case" in about["takes"]:
         return True
     return key in about["takes"] or f"{key}_{value}" in about["takes"]
 
@@ -344,6 +366,9 @@ def _slots(tokens: Tokens, phrase: Phrase) -> Args | None:
         if name == "held":
             into["held"] = True
             continue
+        if name in _SPELLED:
+            args["cased"] = _SPELLED[name]
+            continue
         if name in FURTHER:
             if args.setdefault("joined", FURTHER[name]) != FURTHER[name]:
                 return None
@@ -375,6 +400,7 @@ def _slots(tokens: Tokens, phrase: Phrase) -> Args | None:
 _SILENT = frozenset(
     ("files", "thing", "item", "left", "right", "same", "onlyword", "everyword", "old")
 )
+_SPELLED = {"capsword": "upper", "smallword": "lower"}
 _RECOUNTED = frozenset(("high", "low", "sinceyear"))
 _ALIAS = {
     "quoted": "needle",
@@ -538,8 +564,12 @@ def _headings(
     kind: str, settings: Args, inputs: tuple[str, ...], output: str, *, tabled: bool
 ) -> Iterator[tuple[Args, ...]]:
     """What becomes of a table's first row."""
-    if "heading" in settings:
+    if settings.get("counted"):
+        yield ({},)  # the heading is a line like the others
+    elif "heading" in settings:
         yield ({"heading": settings["heading"]},)
+    elif kind == "stack":
+        yield ({"heading": "once", "unsaid": True}, {"heading": "each"})
     elif kind in ("rows", "columns", "csv_sort", "csv_sort2") and _stays_table(
         kind, inputs, output, tabled=tabled
     ):
@@ -548,6 +578,10 @@ def _headings(
         yield ({"heading": "dropped"}, {"heading": "kept"})
     elif kind in _LINE_KINDS and inputs[0].lower().endswith(TABLES):
         yield ({}, {"heading": "kept"}, {"heading": "dropped"})
+
+
+def _is_table(output: str) -> bool:
+    return output.startswith(".work/") or output.lower().endswith(TABLES)
 
 
 def _stays_table(kind: str, inputs: tuple[str, ...], output: str, *, tabled: bool) -> bool:
