@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+from openry.texts import did_you_mean
+
 
 def complaint(error: Exception, program: str, commands: Iterable[str]) -> str | None:
     """What to print about `error`; None when it is not about the words that were given.
@@ -29,8 +31,7 @@ def _reworded(message: str, commands: list[str]) -> str:
     unknown = re.match(r"No such command '(?P<word>[^']*)'", text)
     if unknown:
         word = unknown["word"]
-        near = get_close_matches(word, commands, 1)
-        hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(commands)}"
+        hint = did_you_mean(word, commands) or f"there are {', '.join(commands)}"
         return f"there is no command `{word}` ({hint})"
     text = re.sub(r": (\S+) \(Possible options: (.+)\)", _nearest, text.partition("\n")[0])
     text = re.sub(r"'?(?<![\w-])(--[\w-]+)'?", r"`\1`", text).replace("'", "`")

@@ -327,7 +327,6 @@ def _checked(path: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _meant(key: str, known: Mapping[str, object]) -> str:
-    from difflib import get_close_matches
+    from openry.texts import bracketed, did_you_mean
 
-    near = get_close_matches(key, known, n=1)
-    return f" (did you mean `{near[0]}`?)" if near else ""
+    return bracketed(did_you_mean(key, known))

@@ -81,10 +81,9 @@ class SecretStore:
         """
         kept = self._read()
         if name not in kept:
-            from difflib import get_close_matches
+            from openry.texts import did_you_mean
 
-            near = get_close_matches(name, kept, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else "`openry secret list` shows all"
+            hint = did_you_mean(name, kept) or "`openry secret list` shows all"
             raise NotFoundError(f"no secret is called `{name}` ({hint})")
         if kept.pop(name) is None:
             self._out_of_keyring(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +18,7 @@ from openry.data import data_root
 from openry.errors import BadFileError, NotFoundError
 from openry.models import Problem
 from openry.project import places
+from openry.texts import bracketed, did_you_mean
 
 #: Describes a pack; every other YAML file of its folder is one tool.
 PACK_FILE = "pack.yaml"
@@ -89,9 +89,8 @@ class Registry:
         broken = next((str(each) for each in self.problems if Path(each.file).stem == name), "")
         if broken:
             raise NotFoundError(f"`{name}` is defined, but cannot be used: {broken}")
-        near = difflib.get_close_matches(name, self._tools, n=1, cutoff=0.5)
-        hint = f" (did you mean `{near[0]}`?)" if near else " (`openry capability list` shows all)"
-        raise NotFoundError(f"no capability is called `{name}`{hint}")
+        hint = did_you_mean(name, self._tools, 0.5) or "`openry capability list` shows all"
+        raise NotFoundError(f"no capability is called `{name}` ({hint})")
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._tools)
@@ -298,9 +297,8 @@ def explain(
 
 def _said(kind: str, place: str, message: str, model: type[BaseModel]) -> str:
     if kind == "extra_forbidden":
-        key = place.rpartition(".")[2]
-        near = difflib.get_close_matches(key, model.model_fields, n=1)
-        return f"unknown key `{place}`" + (f" (did you mean `{near[0]}`?)" if near else "")
+        hint = did_you_mean(place.rpartition(".")[2], model.model_fields)
+        return f"unknown key `{place}`{bracketed(hint)}"
     if kind == "missing":
         return f"missing `{place}`"
     return f"`{place}`: {message[:1].lower()}{message[1:]}" if place else message

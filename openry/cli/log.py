@@ -8,7 +8,6 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from difflib import get_close_matches
 from itertools import islice
 
 from openry.cli.moments import time_since
@@ -22,7 +21,7 @@ from openry.ledger.fast import FastLedger
 from openry.ledger.journal import Transaction
 from openry.ledger.place import sqlite_path
 from openry.ledger.search import search
-from openry.texts import one_line
+from openry.texts import did_you_mean, one_line
 
 _EPILOG = (
     "`openry log --changes STEP` says what a step changed; `openry log export [FILE]` writes all"
@@ -122,12 +121,8 @@ def _explain(connection: Transaction, given: Namespace) -> None:
         if not name or find(connection, **{column: name}, limit=1):
             continue
         known = newest_names(connection, column)
-        near = get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = (
-            f"did you mean `{near[0]}`?" if near
-            else f"the last ones are {', '.join(known[:5])}" if known
-            else "nothing was asked of the hand yet"
-        )  # fmt: skip
+        last = f"the last ones are {', '.join(known[:5])}" if known else ""
+        hint = did_you_mean(name, known, 0.5) or last or "nothing was asked of the hand yet"
         raise NotFoundError(f"no command of a {word} `{name}` is in the ledger ({hint})")
 
 

@@ -168,10 +168,9 @@ def _option(rest: list[str], form: str) -> tuple[str, str]:
 
 
 def _meant(name: str) -> str:
-    from difflib import get_close_matches
+    from openry.texts import bracketed, did_you_mean
 
-    near = get_close_matches(name, [*FORMS, *_OPTIONS, "--version", "--help"], n=1, cutoff=0.7)
-    return f" (did you mean `{near[0]}`?)" if near else ""
+    return bracketed(did_you_mean(name, (*FORMS, *_OPTIONS, "--version", "--help"), 0.7))
 
 
 # --- -c -------------------------------------------------------------------------------------

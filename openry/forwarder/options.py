@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import NoReturn
 
 from openry.errors import UsageError
+from openry.texts import bracketed, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,9 +53,8 @@ class Parser(argparse.ArgumentParser):
         if found := re.match(
             r"argument (\S+): invalid choice: '([^']*)' \(choose from (.*)\)", message
         ):
-            near = get_close_matches(found[2], _QUOTED.findall(found[3]), n=1)
             known = _QUOTED.sub(r"\1", found[3])
-            hint = f"did you mean `{near[0]}`?" if near else f"there are {known}"
+            hint = did_you_mean(found[2], _QUOTED.findall(found[3])) or f"there are {known}"
             if found[1].startswith("-"):
                 return f"{found[1]} cannot be `{found[2]}` ({hint})"
             return f"there is no `{self.prog} {found[2]}` ({hint})"
@@ -88,8 +87,7 @@ class Parser(argparse.ArgumentParser):
 
     def _meant(self, word: str) -> str:
         names = [name for action in self._actions for name in action.option_strings]
-        near = get_close_matches(word.partition("=")[0], names, n=1)
-        return f" (did you mean `{near[0]}`?)" if near else ""
+        return bracketed(did_you_mean(word.partition("=")[0], names))
 
 
 def _whole(text: str) -> int:

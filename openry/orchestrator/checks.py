@@ -5,7 +5,6 @@ These look at the raw data, so they report beside the shape's problems, not afte
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -16,6 +15,7 @@ from openry.orchestrator import template_checks
 from openry.orchestrator.report import Report, Where, as_text, mappings
 from openry.orchestrator.spec import ABORT, CONTINUE, DONE, RESERVED, RETRY, RETRY_CURRENT
 from openry.orchestrator.yaml12 import Document
+from openry.texts import did_you_mean
 
 #: For each route key, the words it takes beside a step's id.
 STEP_ROUTES = {
@@ -127,8 +127,7 @@ def _route(
 
 
 def _nowhere(where: Where, key: str, target: str, names: Collection[str], report: Report) -> None:
-    near = difflib.get_close_matches(target, list(names), 1, 0.6)
-    hint = f"did you mean `{near[0]}`?" if near else f"there are {_list(tuple(names)[:8])}"
+    hint = did_you_mean(target, names) or f"there are {_list(tuple(names)[:8])}"
     report.add(where, f"`{key}` leads nowhere: no step is called `{target}`", hint)
 
 
@@ -188,10 +187,8 @@ def capabilities(data: dict[str, Any], document: Document, known: Collection[str
     for place, step in mappings(data.get("sub_steps")):
         name = as_text(step.get("capability"))
         if name and name not in known:
-            near = difflib.get_close_matches(name, list(known), 1, 0.6)
-            hint = f"did you mean `{near[0]}`?" if near else ""
             where = ("sub_steps", place, "capability")
-            report.add(where, f"no capability is called `{name}`", hint)
+            report.add(where, f"no capability is called `{name}`", did_you_mean(name, known))
     return report.found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from difflib import get_close_matches
 from typing import Annotated
 
 import typer
@@ -18,6 +17,7 @@ from openry.orchestrator import show
 from openry.orchestrator.engine import Engine
 from openry.orchestrator.outcomes import step_of
 from openry.orchestrator.terminal import OK, AsJson, Id, answer, out, settings
+from openry.texts import did_you_mean
 
 #: How a run's work ends: its commands are shown then.
 _ENDS = ("completed", "failed", "cancelled")
@@ -56,8 +56,7 @@ def list_(
     """The newest instances."""
     states = [each.value for each in InstanceState]
     if state and state not in states:
-        near = get_close_matches(state, states, 1)
-        hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(states)}"
+        hint = did_you_mean(state, states) or f"there are {', '.join(states)}"
         raise UsageError(f"no instance is ever `{state}` ({hint})")
     with Engine(settings()) as engine:
         found = engine.instances(state=state, limit=limit)

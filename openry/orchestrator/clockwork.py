@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from openry.orchestrator.lookup import find_file, is_path
 from openry.orchestrator.references import refer
 from openry.orchestrator.room import Room
 from openry.orchestrator.schedules import due_times, local_zone, next_at, wanted
+from openry.texts import bracketed, did_you_mean
 
 _IDLE_S = 3600.0
 
@@ -96,8 +96,7 @@ class Clockwork:
         with self._room.write() as connection:
             known = [each.name for each in list_schedules(connection)]
             if not remove_schedule(connection, name):
-                near = get_close_matches(name, known, 1)
-                hint = f" (did you mean `{near[0]}`?)" if near else ""
+                hint = bracketed(did_you_mean(name, known))
                 raise NotFoundError(f"there is no schedule `{name}`{hint}")
 
     # --- by the clock -------------------------------------------------------------------------

@@ -6,13 +6,11 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
-
-import regex  # type: ignore[import-untyped]
 
 from openry.errors import UsageError
 from openry.orchestrator.spec import InputSpec, InputType
+from openry.texts import did_you_mean
 
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 #: As people write them; Python's own reading takes `1_0` and `nan` as well.
@@ -50,9 +48,8 @@ def _foreign(specs: Mapping[str, InputSpec], given: Mapping[str, Any]) -> Iterat
     for name in given:
         if name in specs:
             continue
-        near = get_close_matches(name, specs, 1)
         known = ", ".join(f"`{each}`" for each in specs) or "none"
-        hint = f"did you mean `{near[0]}`?" if near else f"it takes {known}"
+        hint = did_you_mean(name, specs) or f"it takes {known}"
         yield f"there is no input `{name}` ({hint})"
 
 
@@ -61,10 +58,11 @@ def _checked(spec: InputSpec, given: Any) -> Any:
     if spec.choices is not None and value not in spec.choices:
         words = ", ".join(f"`{choice}`" for choice in spec.choices)
         raise ValueError(f"must be one of {words}, got `{given}`")
-    if spec.pattern is not None and not regex.search(
-        spec.pattern, str(value), timeout=_REGEX_TIMEOUT_S
-    ):
-        raise ValueError(f"must match `{spec.pattern}`, got `{given}`")
+    if spec.pattern is not None:
+        import regex  # type: ignore[import-untyped]  # 10 ms, for who has a pattern
+
+        if not regex.search(spec.pattern, str(value), timeout=_REGEX_TIMEOUT_S):
+            raise ValueError(f"must match `{spec.pattern}`, got `{given}`")
     return value
 
 

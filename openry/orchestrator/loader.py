@@ -6,7 +6,6 @@ keys (routes, ids, what a kind needs) from `checks`, places from `yaml12`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from openry.orchestrator.report import visible
 from openry.orchestrator.rules import RULE_TYPES, Rule, read_rules
 from openry.orchestrator.shape import Model
 from openry.orchestrator.spec import Composition, PromptBlock, WorkflowSpec
+from openry.texts import did_you_mean
 
 MAX_FILE_BYTES = yaml12.MAX_EXPANDED_BYTES
 Where = tuple[str | int, ...]
@@ -336,9 +336,3 @@ def _no_such_rule(given: Any) -> tuple[str, str]:
         names = ", ".join(f"`{key}`" for key in list(given)[:4])
         return f"a rule needs `type` (found only {names})" if names else "a rule needs `type`", ""
     return f"unknown rule type {_got(kind)}", did_you_mean(str(kind), RULE_TYPES)
-
-
-def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """A hint that offers the nearest of `names`, or nothing."""
-    near = difflib.get_close_matches(word, list(names), 1, 0.6)
-    return f"did you mean `{near[0]}`?" if near else ""

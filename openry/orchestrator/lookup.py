@@ -12,6 +12,7 @@ from openry.errors import NotFoundError
 from openry.orchestrator.loader import Loaded, load
 from openry.orchestrator.plan import Resolve
 from openry.project import places, untrusted_hint
+from openry.texts import did_you_mean
 
 _SUFFIXES = (".yaml", ".yml")
 _FOLDERS = ("compositions", "workflows", "overflow_workflows", "overflow")
@@ -40,8 +41,8 @@ def find_file(name: str, config: Config, *, beside: Collection[str] = ()) -> Pat
     for folder in _FOLDERS:
         if hint := untrusted_hint(folder, name, config.home):
             raise NotFoundError(f"there is no workflow `{name}` ({hint})")
-    near = get_close_matches(name, (*beside, *known), 1, 0.5)
-    hint = f"did you mean `{near[0]}`?" if near else f"looked in {config.home} and what is shipped"
+    hint = did_you_mean(name, (*beside, *known), 0.5)
+    hint = hint or f"looked in {config.home} and what is shipped"
     raise NotFoundError(f"there is no workflow `{name}` ({hint})")
 
 

@@ -7,7 +7,6 @@ becomes of that session.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from openry.errors import NotFoundError, UsageError
@@ -21,6 +20,7 @@ from openry.orchestrator.intake import Row
 from openry.orchestrator.plan import Plan, read_plan
 from openry.orchestrator.spec import InputType
 from openry.session.lifecycle import EXPORTED, STATES, root_of
+from openry.texts import did_you_mean
 
 _ANY = f'"type":"{InputType.REF.value}"'
 #: Where a result says whose it is.
@@ -108,9 +108,8 @@ def _why_not(connection: Transaction, ids: Sequence[str], step: str) -> str:
     root = instances[0]
     steps = _steps_of(instances)
     if step not in steps:
-        near = get_close_matches(step, steps, 1)
         has = ", ".join(f"`{each}`" for each in steps)
-        hint = f"did you mean `{near[0]}`?" if near else f"it has {has}"
+        hint = did_you_mean(step, steps) or f"it has {has}"
         return f"session `{root.instance_id}` has no step `{step}` ({hint})"
     runs = [run for each in ids for run in runs_of(connection, each)]
     of_step = [run for run in runs if run.step_id == step and not run.item]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from openry.orchestrator.plan import Plan, read_plan, sha256_of
 from openry.orchestrator.recorded import recorded_name, replies_of
 from openry.orchestrator.room import Room
 from openry.orchestrator.spec import AgentSpec, Kind
+from openry.texts import bracketed, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,7 @@ def _first_run(plan: Plan, runs: Sequence[Run], from_step: str, instance: Instan
         return runs[0]
     found = next((run for run in runs if run.step_id == from_step), None)
     if found is None:
-        near = get_close_matches(from_step, [run.step_id for run in runs], 1)
-        hint = f" (did you mean `{near[0]}`?)" if near else ""
+        hint = bracketed(did_you_mean(from_step, [run.step_id for run in runs]))
         raise UsageError(f"instance `{instance.instance_id}` never ran a step `{from_step}`{hint}")
     return found
 

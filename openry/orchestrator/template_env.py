@@ -9,7 +9,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +22,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from openry.errors import TemplateError
 from openry.orchestrator import template_source as source
 from openry.orchestrator.rules_scene import MISSING, look_up
+from openry.texts import bracketed, did_you_mean
 
 MAX_OUTPUT_CHARS = 1024 * 1024
 MAX_SECONDS = 1.0
@@ -109,9 +109,8 @@ class _Undefined(StrictUndefined):
 
 def _near(name: str, names: Iterable[str]) -> str:
     known = list(names)
-    near = get_close_matches(name, known, 1, 0.6)
-    if near:
-        return f" (did you mean `{near[0]}`?)"
+    if hint := did_you_mean(name, known):
+        return bracketed(hint)
     some = ", ".join(f"`{each}`" for each in known[:6])
     return f" (there are {some})" if some else " (there is nothing in it)"
 
@@ -342,8 +341,7 @@ def _known(node: nodes.Filter | nodes.Test) -> None:
     names = environment().filters if kind == "filter" else environment().tests
     if node.name not in names:
         public = (name for name in names if not name.startswith("_"))
-        near = get_close_matches(node.name, list(public), 1, 0.6)
-        hint = f" (did you mean `{near[0]}`?)" if near else ""
+        hint = bracketed(did_you_mean(node.name, public))
         raise TemplateError(f"unknown {kind} `{node.name}`{hint}")
     if node.name == "map" and node.args and getattr(node.args[0], "value", None) not in _MAPPED:
         raise TemplateError(f"`map` takes `attribute=…` or one of {', '.join(sorted(_MAPPED))}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +12,7 @@ from jinja2.meta import find_undeclared_variables
 
 from openry.errors import TemplateError
 from openry.orchestrator.template_env import parse
+from openry.texts import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,7 @@ def _parts(tree: nodes.Template) -> Iterator[tuple[str, str]]:
 
 
 def _near(name: str, names: Mapping[str, object] | frozenset[str]) -> str:
-    near = get_close_matches(name, list(names), 1, 0.6)
-    if near:
-        return f"did you mean `{near[0]}`?"
+    if hint := did_you_mean(name, names):
+        return hint
     some = ", ".join(f"`{each}`" for each in sorted(names)[:8])
     return f"there are {some}" if some else ""

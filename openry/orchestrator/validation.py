@@ -20,10 +20,11 @@ from openry.orchestrator import (
     rules_relations,
     yaml12,
 )
-from openry.orchestrator.loader import did_you_mean, load_rules, read_model
+from openry.orchestrator.loader import load_rules, read_model
 from openry.orchestrator.report import visible
 from openry.orchestrator.rules_scene import CannotEvaluate, Finding, Scene
 from openry.orchestrator.template_checks import RULE_TEXTS
+from openry.texts import did_you_mean
 
 Evaluate = Callable[[Any, Scene], Finding]
 _TEMPLATE_MARKS = ("{{", "{%", "${")

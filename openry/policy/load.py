@@ -80,10 +80,9 @@ def _path_of(source: Any, folders: Sequence[Path]) -> Path:
             path = folder / f"{text}{ending}"
             if path.is_file():
                 return path
-    from difflib import get_close_matches
+    from openry.texts import bracketed, did_you_mean
 
-    near = get_close_matches(text, PRESETS, n=1)
-    hint = f" (did you mean `{near[0]}`?)" if near else f"; there are {', '.join(PRESETS)}"
+    hint = bracketed(did_you_mean(text, PRESETS)) or f"; there are {', '.join(PRESETS)}"
     raise NotFoundError(f"no policy `{text}`{hint}")
 
 

@@ -140,12 +140,11 @@ class _Reader:
         if not is_map(data):
             self.problem(where, f"`{where[-1] if where else self.file}` must be a map")
             return False
-        from difflib import get_close_matches
+        from openry.texts import bracketed, did_you_mean
 
         for key in data:
             if key not in known:
-                near = get_close_matches(str(key), known, n=1)
-                hint = f" (did you mean `{near[0]}`?)" if near else ""
+                hint = bracketed(did_you_mean(str(key), known))
                 self.problem((*where, key), f"unknown key `{key}`{hint}")
         return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches, unified_diff
+from difflib import unified_diff
 from typing import Any
 
 from openry.errors import NotFoundError, SnapshotError
@@ -15,6 +15,7 @@ from openry.ledger.records import snapshots_of
 from openry.ledger.runs import Run, runs_of
 from openry.session.snapshot import SnapshotStore
 from openry.session.tree import Change
+from openry.texts import bracketed, did_you_mean
 
 _DIFF_BYTES = 64 * 1024
 _LOOKED_THROUGH = 500
@@ -78,8 +79,7 @@ def _runs_with(connection: Transaction, step: str, instance: str) -> tuple[str, 
         if any(run.step_id == step for run in runs):
             return instance_id, runs
         seen |= dict.fromkeys(run.step_id for run in runs)
-    near = get_close_matches(step, seen, n=1)
-    hint = f" (did you mean `{near[0]}`?)" if near else ""
+    hint = bracketed(did_you_mean(step, seen))
     where = f"instance `{ids[0]}`" if instance else "no instance"
     raise NotFoundError(f"{where} {'never ' if instance else ''}ran a step `{step}`{hint}")
 
