@@ -92,7 +92,7 @@ class Guard:
         if body is None:
             await _answer(send, 413, "too_large", f"a body may have {MAX_BODY_BYTES} bytes at most")
             return
-        wrong = _not_json(body) if "json" in headers.get("content-type", "") else ""
+        wrong = _not_json(body) if "json" in headers.get("content-type", "").lower() else ""
         if wrong:
             await _answer(send, 422, "bad_arguments", wrong)
             return
@@ -147,7 +147,10 @@ async def _whole(receive: Receive) -> bytes | None:
 def _not_json(body: bytes) -> str:
     """What keeps a body from being JSON that means one thing; empty for nothing."""
     try:
-        json.loads(body or b"null", object_pairs_hook=without_duplicates)
+        found = json.loads(body or b"null", object_pairs_hook=without_duplicates)
+        json.dumps(found, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return "the body holds half a character (a lone surrogate)"
     except ValueError as error:
         return f"the body is not JSON: {error}"
     except RecursionError:

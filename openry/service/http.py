@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from functools import cache
@@ -38,6 +39,7 @@ from openry.service.turns import Turns
 #: Calls that run at once; the others wait for their turn.
 CALLS_AT_ONCE = 16
 _LOOK_S = 0.3
+_EVENT_ID = re.compile(r"[0-9]{1,18}")
 _STATUS_OF = ((NotFoundError, 404), (BadArgumentsError, 422), (StorageError, 503))
 
 
@@ -226,7 +228,7 @@ def _add_events(app: FastAPI, desk: Desk) -> None:
         instance: str = "",
         last_event_id: Annotated[str, Header()] = "",
     ) -> StreamingResponse:
-        begin = int(last_event_id) if last_event_id.isdecimal() else after
+        begin = int(last_event_id) if _EVENT_ID.fullmatch(last_event_id) else after
         stream = _stream(ledger(), begin, instance, desk)
         return StreamingResponse(stream, media_type="text/event-stream")
 

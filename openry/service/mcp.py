@@ -10,7 +10,10 @@ from typing import Any, TypeVar
 import anyio
 import mcp_types as types
 from mcp.server import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from openry import __version__
 from openry.capability import as_mcp
@@ -67,8 +70,28 @@ def build(desk: Desk, *, shell: bool = True) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    server.middleware.clear()  # spans for a telemetry that nobody here has set up
+    # instead of spans for a telemetry that nobody here has set up
+    server.middleware[:] = [_say_what_is_wrong]
     return server
+
+
+async def _say_what_is_wrong(
+    ctx: ServerRequestContext[Any, Any], call_next: CallNext
+) -> HandlerResult:
+    """The library says `Invalid request parameters` of whatever a request lacks."""
+    try:
+        return await call_next(ctx)
+    except ValidationError as error:
+        told = (
+            f"`{'.'.join(map(str, each['loc']))}`: {each['msg']}"
+            for each in error.errors(include_url=False, include_context=False, include_input=False)
+        )
+        said = "; ".join(told)
+    except MCPError as error:
+        if error.code != types.INVALID_PARAMS or error.data != "":
+            raise
+        said = "say `initialize` first"
+    raise MCPError(types.INVALID_PARAMS, f"`{ctx.method}`: {said}")
 
 
 async def serve(desk: Desk, *, shell: bool = True) -> None:

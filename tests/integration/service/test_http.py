@@ -170,10 +170,11 @@ def test_what_does_not_fit_is_said_plainly(client, asked, status, words):
 )
 def test_a_body_means_one_thing(client, body, words):
     """What is no JSON, or could be read in two ways, is one sentence."""
-    answer = client.post("/run", content=body, headers={"content-type": "application/json"})
+    for kind in ("application/json", "Application/JSON; charset=utf-8"):
+        answer = client.post("/run", content=body, headers={"content-type": kind})
 
-    assert answer.status_code == 422
-    assert words in answer.json()["message"]
+        assert answer.status_code == 422
+        assert words in answer.json()["message"]
 
 
 def test_bad_arguments_come_with_the_schema(client):
@@ -341,6 +342,10 @@ HALVES = [
     ("/run", {"command": "true", "env": {"A\udcff": "a"}}, 200),
     ("/status", {"run_id": "\udcff", "token": "", "status": "failed"}, 422),
     ("/status", {"run_id": "x", "token": "", "status": "failed", "payload": {"\udcff": 1}}, 200),
+    ("/run", {"command": "true", "env": {"A": "\ud800"}}, 422),
+    ("/run", {"command": "true", "cwd": "\ud800"}, 422),
+    ("/status", {"run_id": "x", "token": "", "status": "failed", "payload": {"\ud800": 1}}, 422),
+    ("/status", {"run_id": "x", "token": "", "status": "failed", "payload": {"a": "\ud800"}}, 422),
 ]
 
 
@@ -351,6 +356,16 @@ def test_half_a_character_makes_nobody_stumble(client, path, body, status):
 
     assert answer.status_code == status, answer.text
     assert isinstance(answer.json(), dict)
+
+
+@pytest.mark.parametrize("last", ["9" * 30, "9" * 5000])
+def test_no_event_has_such_an_id(client, last):
+    """The stream begins now, as after one that is no number."""
+    headers = {"Last-Event-ID": last}
+    with client.stream("GET", "/events", headers=headers) as answer:
+        assert answer.status_code == 200
+        lines = answer.iter_lines()
+        assert [next(lines) for _ in range(3)] == [": events of the ledger", "", ": "]
 
 
 def test_strangers_are_refused_in_the_same_shape(address):

@@ -264,6 +264,38 @@ def test_a_line_that_is_no_message_is_answered_and_the_next_one_served(environme
         assert hear()["result"]["structuredContent"]["stdout"] == "on\n"
 
 
+def test_a_request_that_lacks_something_is_told_what(environment, folder):
+    """Not only that it is wrong; whoever has not begun is told how to begin."""
+    argv = [*PROGRAM, "mcp", "--dir", str(folder)]
+    with subprocess.Popen(argv, env=environment, stdin=-1, stdout=-1) as server:
+        server.stdin.write(json.dumps(call(1, "true")).encode() + b"\n")
+        server.stdin.flush()
+        error = json.loads(server.stdout.readline())["error"]
+    assert error == {"code": -32602, "message": "`tools/call`: say `initialize` first"}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    with speaking(environment, folder) as (say, hear):
+        for params, words in (
+            ({}, "`params.name`"),
+            ({"name": 5}, "`params.name`"),
+            ({"name": "openry", "arguments": []}, "`params.arguments`"),
+            ({"name": "openry", "_meta": {"progressToken": {}}}, "progressToken"),
+        ):
+            say({**request, "params": params})
+            error = hear()["error"]
+            assert error["code"] == -32602 and words in error["message"], (params, error)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes descriptors by the shell")
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_without_its_streams_it_says_so(environment, folder, closed):
+    """One sentence."""
+    argv = ["sh", "-c", f'exec "$@" {closed}', "sh", *PROGRAM, "mcp", "--dir", str(folder)]
+    done = subprocess.run(argv, env=environment, stdin=-3, capture_output=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"openry: standard input or output is closed")
+    assert done.stderr.count(b"\n") == 1
+
+
 def test_what_is_said_at_once_is_answered_each_by_itself(environment, folder):
     """Lines need not come one by one, nor whole; answers come as calls end."""
     with speaking(environment, folder) as (say, hear):

@@ -291,6 +291,20 @@ def test_a_number_can_be_written(value):
     assert "must be a number that can be written" in problems(weigh, {"kilos": value})[0]
 
 
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_a_number_larger_than_any_is_refused(value):
+    """In one sentence, like one that is only too large."""
+    weigh = ToolDefinition.model_validate(
+        {
+            "name": "weigh",
+            "command_template": ["echo", "{kilos}"],
+            "parameters": {"kilos": {"type": "integer", "description": "How heavy."}},
+        }
+    )
+
+    assert "`kilos` must be at most 9007199254740992" in problems(weigh, {"kilos": value})[0]
+
+
 def test_bad_arguments_are_said_with_the_schema():
     """Every problem at once, and what a model needs for the next try."""
     tool = REGISTRY.get("count_lines")
