@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from openry.errors import StorageError
-from openry.ledger.verify_part import MAX_PROBLEMS, Part, Task, fits, part_of
+from openry.ledger.verify_part import MAX_PROBLEMS, UNREADABLE, Part, Task, fits, part_of
 
 #: From so many rows on, starting processes pays.
 _MANY = 100_000
@@ -98,7 +98,7 @@ class _Verification:
                     old = {table: int(data[table]) for table in old}
                     continue
                 heads = [str(head) for head in data["heads"]]
-            except (ValueError, KeyError, TypeError):
+            except UNREADABLE:
                 heads = None
             if heads is None or not fits(stored, before, (at, kind, said)):
                 what = "it is not what was written"
@@ -107,13 +107,14 @@ class _Verification:
             gone += heads or ()
             if self._anchor and self._anchor in (*(heads or ()), stored):
                 self.found.anchored = True
-        upto = {table: self._newest(table) for table in old}
-        return gone, Task(upto, old, newest, self._anchor, _STRIDE)
+        first = {table: self._ask(f"coalesce(min(id), 1) FROM {table}") for table in old}
+        upto = {table: self._ask(f"coalesce(max(id), 0) FROM {table}") for table in old}
+        return gone, Task(first, upto, old, newest, self._anchor, _STRIDE)
 
-    def _newest(self, table: str) -> int:
-        self._cursor.execute(f"SELECT coalesce(max(id), 0) FROM {table}")  # noqa: S608
-        newest: int = self._cursor.fetchone()[0]
-        return newest
+    def _ask(self, what: str) -> int:
+        self._cursor.execute(f"SELECT {what}")
+        number: int = self._cursor.fetchone()[0]
+        return number
 
     def _heads(self, whole: Part) -> None:
         """Whether the head before each is there, or known to be gone."""

@@ -112,9 +112,9 @@ def insert(db: sqlite3.Connection, table: str, row) -> None:
 
 def look(db: sqlite3.Connection, *, parts: int = 1, stride: int = 3) -> Part:
     whole = Part()
-    upto = {"events": 99, "commands_log": 99}
+    first, upto = ({"events": number, "commands_log": number} for number in (1, 99))
     for number in range(parts):
-        task = Task(upto, {"events": 0, "commands_log": 0}, 99, "", stride, number, parts)
+        task = Task(first, upto, {"events": 0, "commands_log": 0}, 99, "", stride, number, parts)
         whole.add(part_of(db.cursor(), "?", task))
     return whole
 

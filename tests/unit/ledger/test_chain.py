@@ -137,7 +137,18 @@ def test_what_was_pruned_leaves_a_checkpoint(path):
     assert "checkpoints row 2: it is not what was written" in problems
 
 
-@pytest.mark.parametrize("data", ["'x'", "'{}'", "'[1]'", "'{\"heads\": 5}'", "x'00'", "7"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        "'x'",
+        "'{}'",
+        "'[1]'",
+        "'{\"heads\": 5}'",
+        "x'00'",
+        "7",
+        "replace(hex(zeroblob(50000)), '00', '[')",
+    ],
+)
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_checkpoint_that_says_nothing_is_named(path, number, data):
     """Whatever somebody put there: its row is named, and the rest is looked at."""
@@ -261,6 +272,53 @@ def test_what_is_pruned_meanwhile_is_not_missed(path, monkeypatch):
 
     assert found.ok, found.problems
     assert found.head
+
+
+def test_what_is_pruned_meanwhile_shifts_no_turns(path, monkeypatch):
+    """Parts that begin when the first rows are gone still read every row that is left."""
+    commands(path, RunContext())
+    commands(path, RunContext())
+    edit(path, "UPDATE commands_log SET command = 'x' WHERE id > 10")
+    in_parts(monkeypatch)
+    with Ledger(path) as ledger, ledger.read() as before:
+        before.exec_driver_sql("SELECT count(*) FROM commands_log").all()
+        with ledger.write() as db:
+            forget(db, ["one"])
+
+        found = verify(before)
+
+    assert [one.id for one in found.problems if one.table == "commands_log"] == [*range(11, 21)]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "json_set(data, '$.commands', json('1000000000000000000000000000000'))",
+        "json_set(data, '$.commands', json('-1'))",
+        "json_set(data, '$.commands', json('1e999'))",
+        "json_set(data, '$.open', json('[[1]]'))",
+        "'[1]'",
+        "replace(hex(zeroblob(50000)), '00', '[')",
+    ],
+    ids=["large", "negative", "endless", "unhashable", "list", "deep"],
+)
+def test_a_head_that_nobody_wrote_is_named(path, monkeypatch, cell):
+    """Whatever stands in its cell: its row is told, and the rest is read, by one or by many."""
+    edit(path, f"UPDATE events SET data = {cell} WHERE id = 4")
+
+    for _ in range(2):
+        told = [str(one) for one in look(path).problems]
+        assert "events row 4: it, or the event before it, was changed or removed" in told
+        in_parts(monkeypatch)
+
+
+def test_a_hash_that_is_no_text_is_named(path, monkeypatch):
+    """By one reader and by many."""
+    edit(path, "UPDATE events SET hash = x'00ff' WHERE id IN (4, 8)")
+
+    for _ in range(2):
+        assert {("events", 4), ("events", 8)} <= {(p.table, p.id) for p in look(path).problems}
+        in_parts(monkeypatch)
 
 
 def test_blobs_and_broken_text_are_named_by_the_form(path, monkeypatch, tmp_path, capfd):
