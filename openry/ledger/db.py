@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from openry.errors import DamagedLedgerError
 from openry.ledger.damage import told
 from openry.ledger.engine import open_engine, renamed_errors
+from openry.ledger.fast import FastLedger
 from openry.ledger.kept import KeptConnections
 from openry.ledger.migrate import upgrade
 from openry.ledger.place import Where, sqlite_path
@@ -32,7 +33,9 @@ class Ledger:
         self._kept = KeptConnections(self.engine)
 
     @contextmanager
-    def write(self, *, durable: bool = True) -> Iterator[Connection]:
+    def write(
+        self, *, durable: bool = True, hand: FastLedger | None = None
+    ) -> Iterator[Connection]:
         """One short transaction that holds the write lock from its first moment.
 
         Everything inside is kept, or nothing. Never wait for a process or a model in here.
@@ -40,8 +43,9 @@ class Ledger:
         Args:
             durable: Wait until the disk has it. Else a power cut (nothing less) may undo it, until
                 anybody's next durable one.
+            hand: Whose connection to write by, where the ledger is a file that it writes as well.
         """
-        with self._transaction(writing=True, durable=durable) as connection:
+        with self._transaction(writing=True, durable=durable, hand=hand) as connection:
             yield connection
 
     @contextmanager
@@ -61,11 +65,16 @@ class Ledger:
         self.close()
 
     @contextmanager
-    def _transaction(self, *, writing: bool, durable: bool = True) -> Iterator[Connection]:
+    def _transaction(
+        self, *, writing: bool, durable: bool = True, hand: FastLedger | None = None
+    ) -> Iterator[Connection]:
         try:
             with renamed_errors(self.where):
                 if self.path is None:
                     with self.engine.begin() as connection:
+                        yield connection
+                elif hand is not None:
+                    with self._kept.lent(hand, durable=durable) as connection:
                         yield connection
                 else:
                     with self._kept.transaction(writing=writing, durable=durable) as connection:

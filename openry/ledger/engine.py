@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -61,12 +61,23 @@ def open_engine(where: Where) -> Engine:
                 f"the ledger `{shown(where)}` cannot be opened: {why}; set OPENRY_DB to a file, or"
                 " install that database's driver"
             ) from error
-    engine = create_engine(
-        sqlalchemy_url(where),
-        json_serializer=to_json,
-        connect_args={"timeout": BUSY_TIMEOUT_S},
-        poolclass=NullPool,  # `kept` keeps them, where it is worth it
+    return _listening(
+        create_engine(
+            sqlalchemy_url(where),
+            json_serializer=to_json,
+            connect_args={"timeout": BUSY_TIMEOUT_S},
+            poolclass=NullPool,  # `kept` keeps them, where it is worth it
+        )
     )
+
+
+def speaking_engine(connect: Callable[[], Any]) -> Engine:
+    """An engine on a file of SQLite whose connections are what `connect` gives."""
+    options: dict[str, Any] = {"json_serializer": to_json, "poolclass": NullPool}
+    return _listening(create_engine("sqlite:///lent", creator=connect, **options))
+
+
+def _listening(engine: Engine) -> Engine:
     event.listen(engine, "connect", _set_up)
     event.listen(engine, "begin", _begin)
     return engine

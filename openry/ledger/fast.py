@@ -129,7 +129,7 @@ class FastLedger:
             )
         self.path = path
         self._now = now
-        self._lock = lock or RLock()
+        self.lock = lock or RLock()
         self._connection: sqlite3.Connection | None = None
         self._process = this_process()
         self._durable = True  #: whether `self._connection` waits for the disk; so it is opened
@@ -245,7 +245,7 @@ class FastLedger:
     # --- the connection ---------------------------------------------------------------------
 
     def close(self) -> None:
-        with self._lock:
+        with self.lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
@@ -259,9 +259,9 @@ class FastLedger:
         Raises:
             StorageError: The ledger could not be written.
         """
-        with self._lock:
+        with self.lock:
             try:
-                connection = self._connected()
+                connection = self.connected()
                 (pages,) = connection.execute("PRAGMA cache_size").fetchone()
                 connection.execute("PRAGMA cache_size = 16")  # the rest goes into the journal
                 try:
@@ -287,10 +287,10 @@ class FastLedger:
             durable: Wait until the disk has it. Else a power cut (nothing less) may undo it, until
                 the next durable one: how a command ended, for instance, which is `lost` then.
         """
-        with self._lock:
+        with self.lock:
             try:
-                connection = self._connected()
-                self._sync(connection, durable)
+                connection = self.connected()
+                self.sync(connection, durable)
                 connection.execute("BEGIN IMMEDIATE")
                 outcome = work(connection)
                 connection.execute("COMMIT")
@@ -302,15 +302,16 @@ class FastLedger:
                 raise
             return outcome
 
-    def _sync(self, connection: sqlite3.Connection, durable: bool) -> None:
+    def sync(self, connection: sqlite3.Connection, durable: bool) -> None:
+        """Have `connection`, which is ours, wait for the disk at each commit, or not."""
         if self._durable is not durable:
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with self._lock:
+        with self.lock:
             try:
-                return work(self._connected())
+                return work(self.connected())
             except sqlite3.Error as error:
                 raise self._storage_error(error) from error
 
@@ -324,7 +325,8 @@ class FastLedger:
             self._connection = None  # closing it rolls back, and the next call opens anew
             connection.close()
 
-    def _connected(self) -> sqlite3.Connection:
+    def connected(self) -> sqlite3.Connection:
+        """Our connection, opened if need be. Who uses it holds `lock`."""
         if self._process.pid != os.getpid():
             # A child of `fork` must neither use nor close its parent's connection.
             _inherited.append(self._connection)

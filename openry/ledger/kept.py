@@ -11,11 +11,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from openry.ledger.change import driver
+from openry.ledger.engine import speaking_engine
+from openry.ledger.fast import FastLedger
 
 
 @dataclass(slots=True)
@@ -31,12 +34,29 @@ class Kept:
     durable: bool = True
 
 
+class _Lent:
+    """SQLite's connection as SQLAlchemy gets it: to speak by, neither to end nor to close."""
+
+    def __init__(self, own: sqlite3.Connection) -> None:
+        self._own = own
+        self.cursor, self.execute, self.executemany = own.cursor, own.execute, own.executemany
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def commit(self) -> None:
+        """Whoever began it does that."""
+
+    rollback = close = commit
+
+
 class KeptConnections:
     """Those of one engine. Safe to share between threads; survives `fork`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._idle: list[Kept] = []
+        self._lent: Kept | None = None
         self._pid = os.getpid()
 
     @contextmanager
@@ -58,10 +78,36 @@ class KeptConnections:
         if idle is not self._idle:
             _close_all(idle)
 
+    @contextmanager
+    def lent(self, hand: FastLedger, *, durable: bool = True) -> Iterator[Connection]:
+        """A writing transaction by the connection of the hand.
+
+        SQLite forgets all that a connection has read of the file where another one has written:
+        with two that take turns every page is read anew, twice for each step.
+        """
+        with hand.lock:
+            own = hand.connected()
+            try:
+                if self._lent is None or self._lent.own is not own:
+                    self._lent = self._spoken(own)
+                hand.sync(own, durable)
+                own.execute("BEGIN IMMEDIATE")
+                yield self._lent.connection
+                own.execute("COMMIT")
+            except BaseException:
+                self._lent = None
+                hand.close()  # which takes back what was not committed
+                raise
+
     def close(self) -> None:
         """Close those that nobody uses; whoever uses one closes it afterwards."""
-        idle, self._idle = self._idle, []
+        idle, self._idle, self._lent = self._idle, [], None
         _close_all(idle)
+
+    def _spoken(self, own: sqlite3.Connection) -> Kept:
+        """SQLAlchemy's words for the hand's connection."""
+        engine = speaking_engine(lambda: _Lent(own))
+        return Kept(engine.connect(), own)
 
     def _of_this_process(self) -> list[Kept]:
         if self._pid != os.getpid():

@@ -149,7 +149,8 @@ class Room:
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[Transaction]:
         """A transaction of the ledger. One at a time: waiting here is fair, SQLite's is not."""
-        with self._writing, self.ledger.write(durable=durable) as connection:
+        hand = None if self.ledger.path is None else self.fast
+        with self._writing, self.ledger.write(durable=durable, hand=hand) as connection:
             yield connection
 
     @contextmanager

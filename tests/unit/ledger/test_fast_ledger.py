@@ -489,7 +489,7 @@ def test_a_journal_with_room_does_not_grow_and_holds_nothing_else(home):
 def test_no_room_is_made_while_somebody_else_writes(home):
     """It is said as any other refusal of the database, and the ledger goes on."""
     home.fast.begin(RunContext(), "x")
-    home.fast._connected().execute("PRAGMA busy_timeout = 1")
+    home.fast.connected().execute("PRAGMA busy_timeout = 1")
     other = sqlite3.connect(home.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 

@@ -13,6 +13,8 @@ from openry.ledger import schema
 from openry.ledger.change import driver
 from openry.ledger.db import Ledger
 from openry.ledger.engine import open_engine
+from openry.ledger.fast import FastLedger
+from openry.models import CommandResult, RunContext
 
 AT = "2026-03-01T09:00:00.000Z"
 
@@ -212,3 +214,69 @@ def test_a_child_of_fork_has_connections_of_its_own(ledger):
         assert driver(db) is own
         _add_event(db, new="parent")
     assert _events(ledger) == ["child", "parent"]
+
+
+@pytest.fixture
+def hand(ledger):
+    with FastLedger(ledger.path) as made:
+        yield made
+
+
+def test_a_write_by_the_hand_is_kept_whole_or_not_at_all(ledger, hand):
+    """It is one transaction of the hand's own connection, and both go on after one that failed."""
+    with ledger.write(hand=hand) as db:
+        _add_event(db, new="kept")
+        assert hand.connected().in_transaction
+    with pytest.raises(KeyError), ledger.write(hand=hand) as db:
+        _add_event(db, new="lost")
+        raise KeyError
+    with pytest.raises(IntegrityError), ledger.write(hand=hand) as db:
+        _add_event(db, new="lost")
+        db.execute(schema.events.insert(), {})
+
+    assert hand.begin(RunContext(), "true").command_id == 1
+    with ledger.write(hand=hand) as db:
+        _add_event(db, new="kept too")
+    assert _events(ledger) == ["kept", "kept too"]
+
+
+def test_a_write_by_the_hand_waits_for_the_disk_unless_it_need_not(ledger, hand):
+    """Whatever the hand did last, and the other way round."""
+
+    def level(**how) -> int:
+        with ledger.write(hand=hand, **how) as db:
+            return db.exec_driver_sql("PRAGMA synchronous").scalar()
+
+    full, normal = 2, 1
+    assert [level(), level(durable=False)] == [full, normal]
+    begun = hand.begin(RunContext(), "true")
+    assert hand.connected().execute("PRAGMA synchronous").fetchone() == (full,)
+    hand.finish(begun.command_id, CommandResult(0, "", "", 0.1))
+    assert [level(), level(durable=False)] == [full, normal]
+
+
+def test_a_write_by_the_hand_holds_to_what_rows_refer_to(ledger, hand):
+    """What refers to a row that is not there is refused, as by any other connection."""
+    row = {"at": AT, "run_id": "nobody", "position": 0, "rule": "x", "passed": True}
+    with pytest.raises(IntegrityError), ledger.write(hand=hand) as db:
+        db.execute(schema.validation_results.insert(), row)
+
+
+def test_who_writes_by_the_hand_keeps_others_of_it_out(ledger, hand):
+    """Nobody else's row gets into the transaction, and nobody else ends it."""
+    others = [
+        threading.Thread(target=hand.begin, args=(RunContext(), f"echo {number}"))
+        for number in range(4)
+    ]
+    with pytest.raises(KeyError), ledger.write(hand=hand) as db:
+        for each in others:
+            each.start()
+        _add_event(db, new="lost")
+        assert db.execute(select(schema.commands_log.c.id)).all() == []
+        raise KeyError
+    for each in others:
+        each.join()
+
+    with ledger.read() as db:
+        assert len(db.execute(select(schema.commands_log.c.id)).all()) == len(others)
+    assert _events(ledger) == []
