@@ -192,7 +192,7 @@ _ORDERS = _either(
 )
 _ONCE = _either(
     _tools("unique_lines", "count_unique_lines", "repeated_lines", "common_lines"),
-    _tools("count_each_line", "csv_aggregate"),
+    _tools("count_each_line", "csv_aggregate", "csv_concat"),
     _set("unique"),
 )
 _LEAVES_OUT = _either(
@@ -226,7 +226,8 @@ _CONDITIONS: tuple[tuple[re.Pattern[str], Minds], ...] = tuple(
         # how often and how many
         (r"\b(?:every|each) (?:second|third|fourth|fifth|other|\d+(?:st|nd|rd|th)) \w+", _never),
         (r"\b(?:odd|even|alternate)(?:ly)?(?:-numbered)?\b", _never),
-        (r"\b(?:exactly|only|just) (?:once|twice|one time|two times)\b|\bsingle time\b", _never),
+        (r"\b(?:exactly|only|just) (?:once|one time)\b|\bsingle time\b", _tools("csv_concat")),
+        (r"\b(?:exactly|only|just) (?:twice|two times)\b", _never),
         (r"\b(?:at least|more than|at most|less than) (?:once|twice)\b", _tools("repeated_lines")),
         (
             r"(?<!than )(?<!least )(?<!most )(?<!exactly )(?<!only )\btwice\b",

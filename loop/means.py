@@ -524,6 +524,16 @@ def _table_join(op: Op, survey: Survey) -> Calls:
     return [("table_join", {"column": _named(op, survey, op.args["column"])})]
 
 
+def _stack(op: Op, survey: Survey) -> Calls:
+    """Under one heading where that is said, or may be meant of tables that begin alike."""
+    heads = [info.head for name in op.inputs if (info := survey.get(name))]
+    if op.args["heading"] == "each":
+        return [("join_files", {})]
+    if op.args.get("unsaid") and not tables.may_stack(heads, surely=False):
+        return []
+    return [("csv_concat", {})]
+
+
 _MEANS: dict[str, Make] = {
     "keep_lines": _keep,
     "drop_lines": _drop,
@@ -618,6 +628,7 @@ _MEANS: dict[str, Make] = {
     "grouped": _grouped,
     "top_group": _top_group,
     "table_join": _table_join,
+    "stack": _stack,
     "csv_to_json": _plain("csv_to_json"),
     "json_to_csv": _json_to_csv,
     "json_get": _json_get,

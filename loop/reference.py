@@ -109,6 +109,8 @@ def _compute(op: Op, args: Mapping[str, Any], files: Files) -> bytes:
     if missing:
         raise UnfitError(f"{missing[0]} is not there")
     texts = [_decode(files[name]) for name in inputs]
+    if op.kind == "stack":
+        return tables.stack(texts, args)
     if op.kind == "join":
         return _text([line for text in texts for line in _lines(text)])
     text = texts[0]

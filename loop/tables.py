@@ -455,6 +455,54 @@ def table_join(text: str, args: Args) -> bytes:
     return out.getvalue().encode()
 
 
+def stack(texts: Sequence[str], args: Args) -> bytes:
+    """Tables one below the other: under one heading, or each with its own as it stood."""
+    if args["heading"] == "each":
+        return text_of([line for text in texts for line in lines_of(text)])
+    if not may_stack(texts, surely=not args.get("unsaid")):
+        unfit = UnfitError if args.get("unsaid") else OpenQuestionError
+        raise unfit("the tables do not have the same columns")
+    if any(text.split("\n", 1)[0].count('"') % 2 for text in texts):
+        raise OpenQuestionError("a name goes over several lines")
+    first, *others = [text for text in texts if text.strip()] or [""]
+    lines = lines_of(first) + [line for text in others for line in _rows_like(first, text)]
+    if not all(line.strip() for line in lines):
+        raise OpenQuestionError("blank lines may be rows or not")
+    return text_of(lines)
+
+
+def may_stack(texts: Sequence[str], *, surely: bool) -> bool:
+    """Whether tables have the same columns, in any order.
+
+    Args:
+        surely: It is said that they have a heading; else their first rows must look like one.
+    """
+    heads = [sorted(_heading(text)[1]) for text in texts if text.strip()]
+    alike = all(head == heads[0] for head in heads)
+    return alike and (surely or not any(is_number(cell) for head in heads for cell in head))
+
+
+def _heading(text: str) -> tuple[str, list[str]]:
+    """What parts a table's cells, and its first row."""
+    first = text.split("\n", 1)[0].lstrip("\ufeff").replace("\r", " ")
+    sign = max(",;\t", key=first.count)
+    return sign, [cell.strip() for cell in next(csv.reader([first], delimiter=sign), [])]
+
+
+def _rows_like(first: str, text: str) -> list[str]:
+    """The rows of a table, written as those of the first are; as they stand where that is so."""
+    if _heading(text) == _heading(first):
+        return lines_of(text)[1:]
+    sign, names = _heading(first)
+    own = _heading(text)[1]
+    if len(set(own)) != len(own):
+        raise OpenQuestionError("two columns have one name")
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=sign, lineterminator="\n")
+    writer.writerows([row[own.index(name)] for name in names] for row in rows_of(text)[1:])
+    return lines_of(out.getvalue())
+
+
 def count_rows(text: str, args: Args) -> bytes:
     table = rows_of(text)
     return number_of(len(table) - has_heading(table, named=args.get("heading") == "dropped"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 
@@ -279,3 +280,42 @@ def table_join(
             for record in records if value not in met else ():
                 cells = [value if place == key else "" for place in width]
                 yield left.line([*cells, *(record.cell(place) for place in others)])
+
+
+def csv_concat(paths: list[str], delimiter: str) -> Iterator[bytes]:
+    def tables() -> Iterator[Table]:
+        """Those that are not empty, one open at a time."""
+        every = (Table(path, header="present", delimiter=delimiter) for path in paths)
+        return (table for table in every if table.header)
+
+    first = next(tables(), None)
+    if first is None:
+        return
+    problems = [problem for table in tables() for problem in _differences(first, table)]
+    if problems:
+        said = "; ".join(problems)
+        raise ToolFailure("bad_arguments", f"the columns are not those of `{first.path}`: {said}")
+    yield from first.head()
+    for table in tables():
+        yield from _rows_like(first, table)
+
+
+def _differences(first: Table, table: Table) -> Iterator[str]:
+    here, there = Counter(table.names), Counter(first.names)
+    for how, names in (("has no", there - here), ("alone has", here - there)):
+        if names:
+            yield f"`{table.path}` {how} {', '.join(f'`{name}`' for name in names)}"
+    if here == there and table.names != first.names and len(here) < len(table.names):
+        yield f"`{table.path}` has another order, and one name twice"
+
+
+def _rows_like(first: Table, table: Table) -> Iterator[bytes]:
+    """The rows of a table with the columns and the delimiter of the first one."""
+    same_order = table.names == first.names
+    if same_order and table.delimiter == first.delimiter:
+        yield from map(first.same, table)
+        return
+    width = len(first.names)
+    places = range(width) if same_order else [table.names.index(name) for name in first.names]
+    for record in table:
+        yield first.line([*(record.cell(place) for place in places), *record.cells[width:]])

@@ -27,6 +27,7 @@ FILES = {
     "post.txt": "write to a.b@ex.org or c@ex.org\nsee https://ex.org/x or 10.1.2.3 and 10.1.2.3\n",
     "app.conf": "# port\nport = 80\nname = x\n",
     "trips.csv": "town,km,year\nRome,120,2024\nOslo,80,2025\nRome,15,2023\nBonn,99,2021\n",
+    "more.csv": "km,town,year\n7,Bari,2020\n",
     "hotels.csv": "town,stars\nRome,4\nOslo,3\nBonn,5\n",
     "crew.csv": "name,age,ship\nIna,40,Argo\nUwe,31,Beda\nLea,52,Argo\n",
     "set.json": '[{"name": "cup", "price": 3}, {"name": "pan", "price": 12}, '
@@ -92,6 +93,9 @@ What are the column names of trips.csv? To out.txt
 Sum the km per town in trips.csv and save it as out.csv
 How many trips are there for each town in trips.csv? Save as out.csv
 Join trips.csv and hotels.csv by town into out.csv
+Join trips.csv and more.csv into out.csv, the header only once
+Join trips.csv and more.csv into out.csv, both with their header
+Join trips.csv and hotels.csv into out.csv
 Keep the goods of set.json whose price is over 5 in out.json
 The name of every entry in set.json whose price is over 5 to out.txt
 How many entries in set.json have a price over 5? Number to out.txt

@@ -73,7 +73,7 @@ def inputs(draw, tool):
     args["output"] = "out.txt"
     if tool.pack == "text":
         files = {name: text(draw) for name in ("f", "g")}
-    elif "JSON" in tool.parameters["path"].description:
+    elif "path" in tool.parameters and "JSON" in tool.parameters["path"].description:
         files = {"f.json": draw(JSON)}
         args["output"] = "out.json"
     else:

@@ -7,6 +7,7 @@ import io
 import json
 from collections import defaultdict
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -315,3 +316,74 @@ def test_a_join_without_a_shared_column_says_so(call):
     """It names what there is."""
     with pytest.raises(ToolFailure, match="share no column name"):
         call("table_join", b"a,b\nx,y\n", other=b"c,d\nx,y\n")
+
+
+FORMS = st.tuples(
+    st.permutations(NAMES),
+    st.sampled_from([",", ";", "\t", "|"]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["", "\ufeff"]),
+    st.booleans(),
+)
+
+
+@SOME
+@given(st.lists(st.tuples(ROWS, FORMS), min_size=1, max_size=4), st.lists(st.integers(0, 4)))
+def test_tables_one_below_the_other_have_all_rows_under_one_header(
+    call, tmp_path_factory, tables, empty
+):
+    """Whatever the order of the columns, the delimiter, the line ends, the mark at the start and
+    the last line end of each file; empty files add nothing."""
+    contents = []
+    for rows, (order, delimiter, end, mark, closed) in tables:
+        out = io.StringIO()
+        writer = csv.DictWriter(out, order, delimiter=delimiter, lineterminator=end)
+        writer.writeheader()
+        writer.writerows(dict(zip(NAMES, row, strict=True)) for row in rows)
+        text = out.getvalue()
+        contents.append((mark + (text if closed else text.removesuffix(end))).encode())
+    for place in empty:
+        contents.insert(place, b"")
+    folder = tmp_path_factory.mktemp("tables")
+    paths = [str(folder / f"{number}.csv") for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        Path(path).write_bytes(content)
+
+    first, delimiter, *_ = tables[0][1]
+    head, *body = read(call("csv_concat", paths=paths), delimiter)
+
+    assert head == list(first)
+    assert body == [
+        [dict(zip(NAMES, row, strict=True))[name] for name in first]
+        for rows, _ in tables
+        for row in rows
+    ]
+
+
+def test_rows_of_tables_alike_stay_as_they_stood(call, write):
+    """Quotes that need not be there, too; each row ends as those of the first file do."""
+    paths = [write("a.csv", b'n,t\r\n"1","x\r\ny"'), write("b.csv", b'n, t\n"2",z\n')]
+
+    assert call("csv_concat", paths=paths) == b'n,t\r\n"1","x\r\ny"\r\n"2",z\r\n'
+
+
+def test_nothing_but_empty_files_gives_nothing(call, write):
+    assert call("csv_concat", paths=[write("a.csv", b""), write("b.csv", b"\n")]) == b""
+
+
+def test_tables_of_other_columns_are_not_put_below(call, write):
+    """All that differ are named at once, by file."""
+    paths = [
+        write("a.csv", b"id,name\n1,x\n"),
+        write("b.csv", b"id,city\n2,y\n"),
+        write("c.csv", b"id,name,id\n3,z,4\n"),
+    ]
+
+    with pytest.raises(ToolFailure) as failure:
+        call("csv_concat", paths=paths)
+
+    for part in ("b.csv` has no `name`", "b.csv` alone has `city`", "c.csv` alone has `id`"):
+        assert part in str(failure.value)
+    twice = [write("d.csv", b"id,id,n\n1,2,3\n"), write("e.csv", b"n,id,id\n1,2,3\n")]
+    with pytest.raises(ToolFailure, match="another order, and one name twice"):
+        call("csv_concat", paths=twice)

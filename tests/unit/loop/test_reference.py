@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -193,6 +195,73 @@ def test_tables_agree(call, kind, args, tool, arguments, names, data) -> None:  
     text = "name,age\n" + "".join(f"{n},{a}\n" for n, a in zip(names, ages, strict=True))
 
     assert agree(computed(kind, args, text, "in.csv"), call(tool, text, "in.csv", arguments))
+
+
+COLUMNS = ("name", "age", "note")
+PIECES = st.tuples(
+    st.lists(st.tuples(*[st.sampled_from(["Ann", "7", "a, b", 'say "x"', "x;y", "é"])] * 3)),
+    st.permutations(COLUMNS),
+    st.sampled_from([",", ";"]),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
+)
+
+
+@given(pieces=st.lists(PIECES, min_size=2, max_size=3))
+@MANY
+def test_stacked_tables_agree(tmp_path, pieces) -> None:  # type: ignore[no-untyped-def]
+    """Whatever the order of the columns, the delimiter, the line ends and the last of them."""
+    files = {}
+    for number, (rows, order, delimiter, end, closed) in enumerate(pieces):
+        out = io.StringIO()
+        writer = csv.DictWriter(out, order, delimiter=delimiter, lineterminator=end)
+        writer.writeheader()
+        writer.writerows(dict(zip(COLUMNS, row, strict=True)) for row in rows)
+        text = out.getvalue()
+        files[f"{number}.csv"] = (text if closed else text.removesuffix(end)).encode()
+        (tmp_path / f"{number}.csv").write_bytes(files[f"{number}.csv"])
+    arguments = {"paths": [str(tmp_path / name) for name in files]}
+    tool = REGISTRY.get("csv_concat")
+
+    done = b"".join(load(tool.python or "")(**complete(tool, arguments)))
+
+    op = Op("stack", {"heading": "once"}, tuple(files), "out")
+    assert same(expected([op], files)["out"], done)
+
+
+EITHER = ({"heading": "once", "unsaid": True}, {"heading": "each"})
+
+
+def test_tables_that_begin_alike_leave_open_how_often_their_heading_is_meant() -> None:
+    """Unless it is said, or the first rows are no heading, or differ."""
+
+    def stacked(one: bytes, other: bytes, *ways: dict[str, Any]) -> bytes:
+        op = Op("stack", {}, ("a", "b"), "c", ways)
+        return expected([op], {"a": one, "b": other})["c"]
+
+    headed = b"n,m\n1,2\n", b"n,m\n3,4"
+    once, each = b"n,m\n1,2\n3,4\n", b"n,m\n1,2\nn,m\n3,4\n"
+    assert stacked(*headed, {"heading": "once"}) == once
+    assert stacked(*headed, {"heading": "each"}) == each
+    with pytest.raises(OpenQuestionError, match="heading"):
+        stacked(*headed, *EITHER)
+    assert stacked(b"n,1\n", b"n,1\n", *EITHER) == b"n,1\nn,1\n"
+    assert stacked(b"n,m\n", b"n,x\n", *EITHER) == b"n,m\nn,x\n"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (b"n,m\n1,2\n", b"n,x\n3,4\n"),
+        (b"n,m\n\n1,2\n", b"n,m\n"),
+        (b'n,"a\nb"\n1,2\n', b'n,"a\nb"\n3,4\n'),
+        (b"n,n,m\n1,2,3\n", b"m,n,n\n1,2,3\n"),
+    ],
+)
+def test_these_tables_leave_the_result_open(one: bytes, other: bytes) -> None:
+    """Other columns, blank lines, a name over two lines, two columns of one name."""
+    with pytest.raises(OpenQuestionError):
+        expected([Op("stack", {"heading": "once"}, ("a", "b"), "c")], {"a": one, "b": other})
 
 
 def test_each_kind_of_the_lexicon_can_be_computed() -> None:

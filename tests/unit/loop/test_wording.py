@@ -17,6 +17,7 @@ EXAMPLES = [(lx, rule, text) for lx, rule in RULES for text in rule.examples]
 NEVER = [(rule, text) for _, rule in RULES for text in rule.never]
 #: Kinds that are told apart only when input and output are known, or that stand for another.
 BECOMES = {"convert": {"json_to_csv", "csv_to_json"}, "unique_sorted": {"sort"}}
+BECOMES["join"] = {"join", "stack"}  # tables may well have one heading
 
 
 def said(text: str) -> tuple[tuple[Op, ...], ...]:
@@ -118,6 +119,61 @@ def test_a_table_made_of_a_table_keeps_its_header_and_a_text_leaves_it_open() ->
     assert {way["heading"] for way in listed.open} == {"kept", "dropped"}
     assert {way["heading"] for way in kept.open} == {"kept"}
     assert {way["heading"] for way in ordered.open} == {"kept"}
+
+
+@pytest.mark.parametrize(
+    ("task", "headings"),
+    [
+        ("Join guests.csv and rooms.csv into all.csv", ["once", "each"]),
+        ("Join guests.csv and rooms.csv into all.csv, the header only once", ["once"]),
+        ("Join guests.csv and rooms.csv into all.csv with a single header row", ["once"]),
+        ("Join guests.csv and rooms.csv into all.csv without repeating the header", ["once"]),
+        ("Join guests.csv and rooms.csv, which have the same header, in all.csv", ["once", "each"]),
+        ("Join guests.csv and rooms.csv into all.csv, each with its header", ["each"]),
+        ("Join guests.csv and rooms.csv into all.txt with one header", ["once"]),
+        (
+            "Put the rows of rooms.csv below those of guests.csv in all.csv. The header, which "
+            "both share, must appear only once, at the top.",
+            ["once"],
+        ),
+        (
+            "all.csv: the header once at the top, then the rows of guests.csv, then those of "
+            "rooms.csv",
+            ["once"],
+        ),
+        (
+            "guests.csv and rooms.csv have the same header. Join them into all.csv, the header "
+            "line, which both have, must not be repeated.",
+            ["once"],
+        ),
+        ("把 guests.csv 和 rooms.csv 合并成 all.csv，表头只保留一次", ["once"]),
+        ("把 guests.csv 和 rooms.csv 合并成 all.csv", ["once", "each"]),
+    ],
+)
+def test_tables_one_below_the_other_leave_their_heading_open(task, headings) -> None:
+    """Until it is said whether it stands once or in each."""
+    (op,) = understand_(task)
+
+    assert (op.kind, op.inputs) == ("stack", ("guests.csv", "rooms.csv"))
+    assert [way["heading"] for way in op.open] == headings
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Join shop.txt and sums.txt into b.txt, the header only once",
+        "Join guests.csv and rooms.csv into b.csv without the header of the first file",
+        "Join guests.csv and rooms.csv into b.csv, the header twice",
+        "Join guests.csv and rooms.csv into b.csv with the header not only once",
+        "Join guests.csv and rooms.csv into b.csv; they do not have the same columns",
+        "Keep the rows of guests.csv with age over 30 in b.csv, the header only once",
+        "把 guests.csv 和 rooms.csv 合并成 b.csv，表头保留两次",
+        "把 guests.csv 和 rooms.csv 合并成 b.csv，不要表头",
+    ],
+)
+def test_a_heading_that_cannot_be_meant_so_is_not_understood(task) -> None:
+    """Text has none, `without` is not `once`, and one table has it once anyway."""
+    assert said(task) == ()
 
 
 def test_a_bare_word_is_open_in_case_and_extent_and_a_quoted_one_is_not() -> None:
