@@ -289,6 +289,10 @@ def _report(status: Any, payload: Any) -> Action:
     parsed = _object_of(payload)
     if parsed is None:
         return Nonsense("`payload` must be a JSON object")
+    try:
+        json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:  # UnicodeEncodeError as well
+        return Nonsense("`payload` holds what JSON cannot: NaN, Infinity or half a character")
     return Report(status, parsed)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import os
@@ -13,7 +12,7 @@ from typing import Any
 
 from openry.capability.definition import Parameter, ToolDefinition
 from openry.errors import BadArgumentsError
-from openry.texts import shortened
+from openry.texts import did_you_mean, shortened
 
 _WHOLE = re.compile(r"[-+]?\d{1,18}")
 #: What JSON numbers hold exactly; nobody counts further.
@@ -44,8 +43,7 @@ def _problems(
 ) -> Iterator[str]:
     for name in given:
         if name not in tool.parameters:
-            near = difflib.get_close_matches(name, tool.parameters, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"it has {_named(tool.parameters)}"
+            hint = did_you_mean(name, tool.parameters) or f"it has {_named(tool.parameters)}"
             yield f"`{tool.name}` has no parameter `{name}` ({hint})"
     for name in tool.required:
         if name not in given:
@@ -130,7 +128,7 @@ def _unfit(place: str, parameter: Parameter, value: Any) -> Iterator[str]:
         yield from _unfit_items(place, parameter, value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         low, high = parameter.minimum, parameter.maximum
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             yield f"{place} must be a number that can be written, got {_shown(value)}"
             return
         if abs(value) > _LARGEST and high is None:

@@ -10,13 +10,15 @@ if TYPE_CHECKING:
 
 
 def write(text: str) -> None:
-    """Write all of `text`; nobody reading any more is no error."""
+    """Write all of `text`; nobody reading any more is no error, a full disk ends the program."""
     view = memoryview(text.encode("utf-8", "replace"))
     try:
         while view:
             view = view[os.write(1, view) :]
     except BrokenPipeError:
         return
+    except OSError as error:
+        raise SystemExit(f"openry: standard output cannot be written: {error.strerror}") from None
 
 
 def write_json(item: object) -> None:

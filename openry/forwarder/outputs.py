@@ -77,7 +77,10 @@ class Shelf:
         """
         found = self.find(name)
         if found is None:
-            raise NotFoundError(f"there is no output `{name}`; see: openry output list")
+            raise NotFoundError(
+                f"there is no output `{name}`: it never was, or it was pruned;"
+                " see: openry output list"
+            )
         return found
 
     def open(self, name: str) -> BinaryIO:
@@ -88,6 +91,10 @@ class Shelf:
             UsageError: There is no such file, or it is no regular one.
             NotAllowedError: It may not be read.
         """
+        if not name:
+            raise UsageError(
+                "the name is empty; name an output (see: openry output list) or a file"
+            )
         try:
             file = open_kept(self.stored(name).path) if is_name(name) else self.open_file(name)
         except OSError as error:
@@ -124,11 +131,24 @@ def look(words: Sequence[str], shelf: Shelf, write: Write) -> int:
         UsageError: It says nothing that can be done.
         NotFoundError: It names an output that is not there.
     """
+    for word in words:
+        _check_word(word)
     given = _parser().parse_args(words)
     said = _Pen(shelf, write)
     status: int = given.act(given, shelf, said)
     said.end()
     return status
+
+
+def _check_word(word: str) -> None:
+    """Words may be a model's, who can write what no command line and no file's name can hold."""
+    try:
+        held = b"\0" in word.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        held = True
+    if held:
+        said = word.encode("ascii", "backslashreplace").decode()
+        raise UsageError(f"`{said}` holds a NUL or half a character; no name or pattern can")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -72,13 +72,32 @@ def head_of(connection: Connection, instance_id: str) -> Head | None:
     return None if row is None else Head(*row)
 
 
-def add_checkpoint(connection: Connection, at: str, kind: str, heads: Iterable[str]) -> None:
-    """Write down that rows are missing from here on, and which heads stood for them."""
+def add_checkpoint(
+    connection: Connection,
+    at: str,
+    kind: str,
+    heads: Iterable[str],
+    instances: Iterable[str] = (),
+) -> None:
+    """Write down that rows are missing from here on: which heads stood for them, and of which
+    instances they were.
+    """
     wanted = select(checkpoints.c.hash).order_by(checkpoints.c.id.desc()).limit(1)
     before = connection.execute(wanted).scalar() or ""
-    data = {"heads": sorted(heads)}
+    data = {"heads": sorted(heads), "instances": sorted(instances)}
     row = {"at": at, "kind": kind, "data": data, "hash": link(before, at, kind, to_json(data))}
     add(connection, checkpoints, row)
+
+
+def pruned(connection: Connection, prefix: str) -> dict[str, str]:
+    """The instances with ids that begin so which were pruned, and when."""
+    wanted = select(checkpoints.c.at, checkpoints.c.data).where(checkpoints.c.kind == "prune")
+    return {
+        name: at
+        for at, data in connection.execute(wanted)
+        for name in data.get("instances", ())  # checkpoints of old have none
+        if name.startswith(prefix)
+    }
 
 
 def heads_of(connection: Connection, instance_ids: Iterable[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, false, func, select, update
 
 from openry.errors import NotFoundError
 from openry.ledger.change import add, change
-from openry.ledger.heads import add_head
+from openry.ledger.heads import add_head, pruned
 from openry.ledger.journal import add_event, columns
 from openry.ledger.schema import (
     LIVE_INSTANCES,
@@ -218,6 +218,8 @@ def find_instance(connection: Connection, prefix: str) -> str:
         return prefix if prefix in found else found[0]
     if found:
         raise NotFoundError(f"`{prefix}` could be {', '.join(found)}; give more of the id")
+    for name, at in pruned(connection, prefix).items() if prefix else ():
+        raise NotFoundError(f"instance `{name}` was pruned at {at}: nothing of it is left")
     raise NotFoundError(
         f"there is no instance `{prefix}`: it never was, or it was pruned"
         " (`openry-orchestrator list` shows all)"

@@ -63,7 +63,7 @@ def forget(connection: Connection, instance_ids: Iterable[str]) -> None:
     ids = list(instance_ids)
     if ids:
         heads = heads_of(connection, ids)
-        add_checkpoint(connection, ledger_now(connection), "prune", heads)
+        add_checkpoint(connection, ledger_now(connection), "prune", heads, ids)
     table: Table
     for table in (*_ABOUT, outputs):
         connection.execute(delete(table).where(table.c.instance_id.in_(ids)))

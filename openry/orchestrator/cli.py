@@ -10,7 +10,7 @@ from importlib import import_module
 import typer
 
 from openry.complaint import complaint
-from openry.errors import OpenRYError
+from openry.errors import OpenRYError, UsageError
 from openry.ledger.inside import refuse_inside_a_run
 from openry.orchestrator.terminal import INTERRUPTED, NAME, OK, USAGE
 
@@ -24,6 +24,8 @@ _COMMANDS = {
     **dict.fromkeys(("workers", "prune", "replay"), "cli_keeping"),
 }
 _GROUPS = {"snapshot": "cli_keeping", "schedule": "cli_schedules", "service": "cli_schedules"}
+#: Options whose value is a path.
+_PATHS = ("--dir", "--to", "--with", "--input-file", "--token-file", "--tests")
 #: Names of commands that Python has a meaning for.
 _FUNCTIONS = {"list": "list_"}
 
@@ -32,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status; a person's mistake is one sentence."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
+        _refuse_empty_paths(words)
         refuse_inside_a_run(NAME, notice_token=os.environ.get("NOTICE_TOKEN", ""))
         status = _app(words)(words, prog_name=NAME, standalone_mode=False)
     except OpenRYError as error:
@@ -48,6 +51,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(said)
         return USAGE
     return status if isinstance(status, int) else OK
+
+
+def _refuse_empty_paths(words: Sequence[str]) -> None:
+    """A path of no characters would be the current folder: some variable was not set."""
+    for before, word in zip(["", *words], words, strict=False):
+        option = before if word == "" else word.removesuffix("=")
+        if option in _PATHS and option != word:
+            raise UsageError(f"{option} is empty; name a file or folder")
 
 
 def _complain(sentence: str) -> int:

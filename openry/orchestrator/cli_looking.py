@@ -121,7 +121,11 @@ def inspect(run_id: Annotated[str, typer.Argument(metavar="RUN")], as_json: AsJs
     with Engine(settings()) as engine, engine.ledger.read() as connection:
         found = find_runs(connection, run_id) if run_id else ()
         if len(found) != 1:
-            said = f"could be {', '.join(found)}" if found else "is none"
+            said = (
+                f"could be {', '.join(found)}"
+                if found
+                else "is none: it never was, or it was pruned"
+            )
             raise UsageError(f"run `{run_id}` {said}")
         run = get_run(connection, found[0])
         assert run is not None

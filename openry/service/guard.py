@@ -148,7 +148,7 @@ def _not_json(body: bytes) -> str:
     """What keeps a body from being JSON that means one thing; empty for nothing."""
     try:
         found = json.loads(body or b"null", object_pairs_hook=without_duplicates)
-        json.dumps(found, ensure_ascii=False).encode("utf-8", "surrogateescape")
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return "the body holds half a character (a lone surrogate)"
     except ValueError as error:

@@ -111,7 +111,10 @@ class Keeper:
                 f"`{show(prefix)}` could be {', '.join(one[:16] for one in found[:5])};"
                 " give more of the id"
             )
-        raise NotFoundError(f"there is no snapshot `{show(prefix)}`; see openry snapshot list")
+        raise NotFoundError(
+            f"there is no snapshot `{show(prefix)}`: it never was, or it was removed;"
+            " see openry snapshot list"
+        )
 
     def diff(self, before: str, after: str) -> tuple[Change, ...]:
         return self.store.diff(self.find(before), self.find(after))

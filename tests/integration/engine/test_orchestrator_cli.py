@@ -246,7 +246,9 @@ def test_the_schema_is_json_schema(call):
         (["status", "--nope"], "no such option"),
         (["start"], "missing argument `NAME|FILE` (usage: openry-orchestrator start "),
         (["run", "--workers", "0"], "invalid value"),
-        (["inspect", "zzz"], "run `zzz` is none"),
+        (["inspect", "zzz"], "run `zzz` is none: it never was, or it was pruned"),
+        (["start", "w", "--dir", ""], "--dir is empty; name a file or folder"),
+        (["start", "w", "--input-file="], "--input-file is empty; name a file or folder"),
         (["logs", "zzz"], "there is no instance `zzz`"),
     ],
 )

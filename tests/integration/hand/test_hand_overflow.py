@@ -83,7 +83,9 @@ def test_parts_and_summaries_go_through_a_folder(openry: OpenRY):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("digest", "out-999"), "there is no output `out-999`; see: openry output list"),
+        (("digest", "out-999"), "there is no output `out-999`: it never was, or it was pruned;"),
+        (("show", ""), "the name is empty; name an output (see: openry output list) or a file"),
+        (("grep", "", "x"), "the name is empty"),
         (("digest", "nowhere.log"), "`nowhere.log`: no such file or directory"),
         (("digest", "."), "`.`: is a directory"),
         (("digest", "pipe"), "`pipe` is no regular file"),

@@ -96,7 +96,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("backup a.txt --restore", "is no archive that `openry backup` wrote"),
     ("output nope", "there are list, show, grep"),
     ("output show", "missing name"),
-    ("output show out-9", "there is no output `out-9`"),
+    ("output show out-9", "there is no output `out-9`: it never was, or it was pruned"),
     ("output show a.txt --lines 5:1", "A not after B"),
     ("output show a.txt --lines x", "must be A:B"),
     ("output show a.txt --bogus", "unknown option `--bogus`"),

@@ -164,6 +164,23 @@ def test_a_reply_without_action_is_told_once_how_to_act(desk):
     assert '{"action": "run"' in model.requests[1].messages[-1].text
 
 
+@pytest.mark.parametrize("value", ["\ud800", float("nan"), float("-inf")])
+@pytest.mark.parametrize("where", ["key", "value"])
+def test_a_payload_that_json_cannot_hold_is_never_stored(desk, value, where):
+    """The model is told, and reports again; a name it gives of half a character ended the step."""
+    payload = {"a": [value]} if where == "value" else {str(value): 1, "n": value}
+    report = act(action="report", status="completed", payload=payload)
+    model = ScriptedModel([run("true"), report, run("openry output show 'out-\ud800'"), DONE])
+
+    outcome = desk.run(free(desk), model)
+
+    assert outcome.ending is AgentEnding.COMPLETED, outcome
+    told = [request.messages[-1].text for request in model.requests]
+    assert "`payload` holds what JSON cannot" in told[2]
+    assert "holds a NUL or half a character" in told[3]
+    assert outcome.payload == {}
+
+
 @pytest.mark.parametrize("calls_tools", [True, False])
 def test_an_action_after_the_telling_off_clears_it(desk, calls_tools):
     """Two replies without action count only when nothing was done between them."""

@@ -176,7 +176,10 @@ def test_the_oldest_go_beyond_the_limit(said, workspace, home):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("restore", "ffffffff"), "there is no snapshot `ffffffff`; see openry snapshot list"),
+        (
+            ("restore", "ffffffff"),
+            "there is no snapshot `ffffffff`: it never was, or it was removed;",
+        ),
         (("restore", "../../etc"), "there is no snapshot `../../etc`"),
         (("diff", "a", "b"), "there is no snapshot `a`"),
         (("create", "--dir", "/nowhere"), "`/nowhere` does not exist, so there is nothing to"),
