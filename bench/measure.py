@@ -112,12 +112,22 @@ def tree(pid: int) -> list[int]:
 
 
 def pss_mib(pid: int) -> float:
-    """A process's part of the memory: its own pages, and its share of those it shares."""
+    """A process's part of the memory: its own pages, and its share of those it shares.
+
+    None for one that is just being started (`vfork`): until it runs its program, the memory that
+    it is seen with is its parent's.
+    """
     try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        same = all(_of(pid, name) == _of(parent, name) for name in ("cmdline", "statm"))
+        lines = [] if same else Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
         return 0.0
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
+def _of(pid: int | str, name: str) -> str:
+    return Path(f"/proc/{pid}/{name}").read_text()
 
 
 def in_turns(times: int, *calls: Callable[[], Any]) -> list[list[Any]]:
