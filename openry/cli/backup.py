@@ -7,6 +7,7 @@ import os
 import sys
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,13 @@ from openry.files import make_private_folder, must_be_file
 from openry.ledger.copying import check_ledger_file, copy_ledger
 from openry.ledger.place import sqlite_path
 from openry.secretstore import FILE as SECRETS
+from openry.session.blackboard import boards_of
 
 LEDGER = "openry.db"
 #: What a person wrote or decided.
 _WRITTEN = (
     "config.yaml", "trusted.json", "compositions", "workflows", "overflow_workflows", "policies",
-    "capabilities", "agents", "overflow", "loops", "blackboards",
+    "capabilities", "agents", "overflow", "loops",
 )  # fmt: skip
 #: What runs left behind: large, and only of use with the ledger that names it.
 _LEFT = ("runs", "snapshots", "instances")
@@ -33,6 +35,7 @@ _ROOT = "openry"
 _ENDINGS = {".gz": "w:gz", ".tgz": "w:gz", ".xz": "w:xz", ".bz2": "w:bz2"}
 _FOREIGN = (".zip", ".7z", ".rar", ".zst")
 _NO_PLACE = (errno.EACCES, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.EROFS)
+_PIECE_BYTES = 1024 * 1024
 _AFTERWARDS = "bring it back: openry backup --restore"
 
 
@@ -81,7 +84,8 @@ def back_up(file: Path, config: Config, wanted: Sequence[str]) -> str:
         raise UsageError(f"`{file}`: this makes no {file.suffix}; end the name in .tar.gz")
     if not home.is_dir():
         raise UsageError(f"there is no `{home}` to back up; set OPENRY_HOME")
-    there = [home / name for name in wanted if (home / name).exists()]
+    places = [*(home / name for name in wanted), boards_of(config)]
+    there = [place for place in places if place.exists()]
     if not there and not Path(sqlite_path(config.ledger) or home).exists():
         raise UsageError(f"`{home}` holds nothing to back up yet")
     try:
@@ -193,7 +197,10 @@ def _unpacked(file: Path, folder: Path) -> list[Path]:
     try:
         with tarfile.open(file) as archive:
             archive.extractall(folder, members=_ours(archive, file), filter="data")
-    except (tarfile.TarError, EOFError) as error:
+            _read_to_its_end(archive)
+    except _damages() as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # ours: nothing can be written, say
         why = str(error).partition("\n")[0].rstrip(":")
         raise BadFileError(f"{file}: is no archive that `openry backup` wrote: {why}") from error
     came = sorted((folder / _ROOT).iterdir()) if (folder / _ROOT).is_dir() else []
@@ -202,6 +209,23 @@ def _unpacked(file: Path, folder: Path) -> list[Path]:
     if (folder / _ROOT / LEDGER).exists():
         check_ledger_file(folder / _ROOT / LEDGER)
     return came
+
+
+def _read_to_its_end(archive: tarfile.TarFile) -> None:
+    """What is packed ends in a sum of what it held: who stops before takes damage for content."""
+    packed = archive.fileobj
+    while packed is not None and packed.read(_PIECE_BYTES):
+        pass
+
+
+def _damages() -> tuple[type[Exception], ...]:
+    """What reading a damaged archive raises. A Python need not have `lzma`."""
+    found = (tarfile.TarError, EOFError, OSError, zlib.error)
+    try:
+        from lzma import LZMAError
+    except ImportError:
+        return found
+    return (*found, LZMAError)
 
 
 def _ours(archive: tarfile.TarFile, file: Path) -> Iterator[tarfile.TarInfo]:

@@ -53,11 +53,16 @@ def is_name(text: str) -> bool:
 
 
 def folder_of(config: Config, name: str) -> Path:
-    """Where a blackboard lies: beside the ledger, so all who share that find it."""
+    """Where a blackboard lies."""
+    return boards_of(config) / name
+
+
+def boards_of(config: Config) -> Path:
+    """Where all blackboards lie: beside the ledger, so all who share that find them."""
     from openry.ledger.place import sqlite_path
 
     ledger = sqlite_path(config.ledger)
-    return (Path(ledger).absolute().parent if ledger else config.home) / "blackboards" / name
+    return (Path(ledger).absolute().parent if ledger else config.home) / "blackboards"
 
 
 class Blackboard:

@@ -323,6 +323,46 @@ def test_a_backup_is_whole_and_comes_back(openry: OpenRY, tmp_path: Path):
     assert said(openry, "secret", "list") == "A_TOKEN  file\n"
 
 
+def test_the_blackboards_of_the_ledger_are_backed_up(openry: OpenRY, tmp_path: Path):
+    """With a ledger elsewhere those beside it, not others that lie in OPENRY_HOME."""
+    said(openry, "init")
+    openry.env["OPENRY_DB"] = str(tmp_path / "elsewhere" / "ledger.db")
+    for folder, text in ((openry.home, "wrong"), (tmp_path / "elsewhere", "right")):
+        (folder / "blackboards" / "common").mkdir(parents=True)
+        (folder / "blackboards" / "common" / "note").write_text(text)
+    openry("-c", "echo one")
+
+    told = said(openry, "backup", "../b.tar")
+
+    assert told.count("blackboards") == 1
+    with tarfile.open(tmp_path / "b.tar") as archive:
+        note = archive.extractfile("openry/blackboards/common/note")
+        assert note is not None
+        assert note.read() == b"right"
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
+def test_a_packed_backup_with_a_bit_that_turned_is_none(
+    openry: OpenRY, tmp_path: Path, ending: str
+):
+    """Wherever it turned: not restored in part, not restored with other content."""
+    said(openry, "init")
+    (openry.home / "workflows" / "w.yaml").write_bytes(os.urandom(60_000).hex().encode())
+    said(openry, "backup", f"../b.tar.{ending}")
+    file = tmp_path / f"b.tar.{ending}"
+    whole = file.read_bytes()
+    before = (openry.home / "workflows" / "w.yaml").read_bytes()
+    for place in (len(whole) // 3, len(whole) // 2, len(whole) - 6):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+
+        told = said(openry, "backup", f"../b.tar.{ending}", "--restore", status=2)
+
+        assert told.count("\n") == 1
+        assert "is no archive that `openry backup` wrote" in told
+        assert (openry.home / "workflows" / "w.yaml").read_bytes() == before
+        assert not list(openry.home.glob("before-restore-*"))
+
+
 def test_where_there_is_nothing_to_back_up_that_is_said(openry: OpenRY, tmp_path: Path):
     """No archive of nothing is left behind."""
     assert "there is no" in said(openry, "backup", "../b.tar", status=2)
