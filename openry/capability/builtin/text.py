@@ -56,12 +56,10 @@ def remove_empty_lines(path: str, spaces_count_as_empty: bool) -> Iterator[bytes
 def line_range(
     path: str, start: int, end: int | None = None, step: int | None = None
 ) -> Iterator[bytes]:
-    if step is not None:
-        return written(islice(lines(path), start - 1, end, step))
-    last = start if end is None else end
-    if last < start:
-        raise ToolFailure("bad_arguments", f"`end` ({last}) lies before `start` ({start})")
-    return written(islice(lines(path), start - 1, last))
+    if end is not None and end < start:
+        raise ToolFailure("bad_arguments", f"`end` ({end}) lies before `start` ({start})")
+    last = start if end is None and step is None else end
+    return written(islice(lines(path), start - 1, last, step))
 
 
 def skip_lines(path: str, count: int, where: str) -> Iterator[bytes]:

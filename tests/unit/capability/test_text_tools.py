@@ -107,6 +107,13 @@ def test_a_range_with_a_step_takes_every_so_many_lines(call, lines, start, step)
     assert found == text(lines[start - 1 :: step])
 
 
+@pytest.mark.parametrize("step", [{}, {"step": 2}])
+def test_a_range_that_ends_before_it_starts_is_a_mistake(call, step):
+    """With a step or without: an empty answer would hide it."""
+    with pytest.raises(ToolFailure, match=r"`end` \(2\) lies before `start` \(5\)"):
+        call("line_range", text(["a"]), start=5, end=2, **step)
+
+
 @SOME
 @given(LINES)
 def test_blank_lines_go_and_all_others_stay(call, lines):
