@@ -189,14 +189,14 @@ class Session:
 
     def _begin(self, understood: Understood, snapshot: str) -> None:
         acceptance = understood.acceptance
-        rules = {"hard": acceptance.hard}
+        stored = json.loads(json.dumps({"hard": acceptance.hard}))
         values = {
             "name": understood.name,
             "task": self.order.task,
             "directory": self.order.directory,
             "settings": self.order.to_data(),
-            "acceptance": json.loads(json.dumps(rules)),
-            "acceptance_hash": seal(acceptance),
+            "acceptance": stored,
+            "acceptance_hash": seal(stored),
             "acceptance_origin": acceptance.origin,
             "goals": list(understood.plan),
             "snapshot_id": snapshot,

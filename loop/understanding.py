@@ -136,10 +136,12 @@ def refuse_if_unjudged(reading: Reading, acceptance: Acceptance) -> None:
     )
 
 
-def seal(acceptance: Acceptance) -> str:
-    """The hash that says whether an acceptance is still the one that was agreed."""
-    rules = {"hard": acceptance.hard}
-    text = json.dumps(rules, sort_keys=True, ensure_ascii=False)
+def seal(stored: Mapping[str, Any]) -> str:
+    """The hash that says whether an acceptance is still the one that was agreed.
+
+    It is of what is stored, as it stands: older sessions stored more than is read today.
+    """
+    text = json.dumps(stored, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -150,13 +152,12 @@ def unsealed(row: Mapping[str, Any]) -> Acceptance:
         UsageError: It is not the one that was sealed.
     """
     stored = row["acceptance"]
-    acceptance = Acceptance(tuple(stored["hard"]), row["acceptance_origin"])
-    if seal(acceptance) != row["acceptance_hash"]:
+    if seal(stored) != row["acceptance_hash"]:
         raise UsageError(
             f"the acceptance of session `{row['session_id']}` was changed after it was sealed;"
             " start the task anew"
         )
-    return acceptance
+    return Acceptance(tuple(stored["hard"]), row["acceptance_origin"])
 
 
 def _said_of(step: Mapping[str, Any]) -> str:

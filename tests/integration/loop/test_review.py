@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from loop.provenance import BY_HAND, blame, provenance
 from loop.review import hunks
 from loop.shelf import keep_best, write
 from loop.start import resume
-from loop.understanding import seal
+from loop.understanding import seal, unsealed
 from loop.values import Acceptance
 from openry.config import load_config
 from openry.errors import UsageError
@@ -62,14 +63,14 @@ def session(kit, tmp_path):
     """A session of twelve accepted edits, as the loop writes it down, and its saved workflow."""
     folder = fill(tmp_path / "work")
     order = Order("capitals", str(folder), planner="local/x", model="local/x", accept=ACCEPT)
-    acceptance = Acceptance(ACCEPT, "given")
+    stored = {"hard": list(ACCEPT)}
     values = {
         "name": "capitals",
         "task": order.task,
         "directory": str(folder),
         "settings": order.to_data(),
-        "acceptance": {"hard": list(ACCEPT)},
-        "acceptance_hash": seal(acceptance),
+        "acceptance": stored,
+        "acceptance_hash": seal(stored),
         "acceptance_origin": "given",
         "snapshot_id": kit.store.create(folder).id,
     }
@@ -275,10 +276,27 @@ def test_what_waits_for_a_person_fails_the_check(kit, session, tmp_path):
     assert CliRunner().invoke(app, ["review", "s2", "--check"]).exit_code == 0
 
 
+def test_an_acceptance_that_an_older_version_sealed_still_holds():
+    """The seal is of what is stored: it held more once, and a change to any of it is told."""
+    stored = {"hard": [dict(ACCEPT[0])], "soft": []}
+    text = json.dumps(stored, sort_keys=True, ensure_ascii=False)
+    row = {
+        "session_id": "s1",
+        "acceptance": stored,
+        "acceptance_origin": "given",
+        "acceptance_hash": sha256(text.encode()).hexdigest(),
+    }
+
+    assert unsealed(row) == Acceptance((ACCEPT[0],), "given")
+    for changed in ({"hard": []}, {**stored, "soft": [1]}):
+        with pytest.raises(UsageError, match="changed after it was sealed"):
+            unsealed({**row, "acceptance": changed})
+
+
 def _row(journal: Journal) -> dict:
     row = journal.history().session
     one = {"hard": [ACCEPT[0]]}
     settings = {**row["settings"], "accept": [ACCEPT[0]]}
     kept = {key: row[key] for key in ("task", "directory", "snapshot_id", "acceptance_origin")}
-    sealed = seal(Acceptance((ACCEPT[0],), "given"))
+    sealed = seal(one)
     return {**kept, "settings": settings, "acceptance": one, "acceptance_hash": sealed}
