@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import secrets
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -306,13 +309,21 @@ def add_template(kit: Kit, source: str, *, task: str = "", name: str = "") -> Pa
 
 
 def refuse_if_no_page(path: Path) -> None:
-    """Raises UsageError when no page can be written there; asked before what takes its time."""
-    new = not kind_of(path)
+    """Raises UsageError when no page can be written there; asked before what takes its time.
+
+    Nothing is opened or made: a pipe would be waited for, a link's target would be there.
+    """
     try:
-        with path.open("a"):
-            pass
-        if new:
-            path.unlink()
+        try:
+            folder, place, rights = stat.S_ISDIR(path.stat().st_mode), path, os.W_OK
+        except FileNotFoundError:
+            place = Path(os.path.realpath(path)).parent
+            folder, rights = False, os.W_OK | os.X_OK
+            place.stat()
+        if folder:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not os.access(place, rights):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise _unwritten(path, error) from error
 
