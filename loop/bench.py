@@ -224,12 +224,12 @@ def score(kit: Kit, case: Case, arm: str) -> Score:
     with _folder(case) as place:
         folder = Path(place)
         began, cpu = monotonic(), cpu_s()
-        session, error = None, ""
+        session, finished, error = None, None, ""
         try:
             session = _session(kit, case, arm, folder)
             finished = session.run() if session else None
         except OpenRYError as problem:
-            finished, error = None, str(problem)
+            error = str(problem)
         used = round(monotonic() - began, 2), round(cpu_s() - cpu, 2)
         wrong = _wrong(case, folder)
         scored = Score(
@@ -244,10 +244,13 @@ def score(kit: Kit, case: Case, arm: str) -> Score:
         )
         if session is not None and finished is not None:
             scored = _told(scored, session, finished)
-            scored = replace(scored, marks=_marks(kit, case, session))
-            if finished.workflow and arm == MEASURE:
-                scored = replace(scored, again_cpu_s=_again(kit, session))
-        last = Mark(not wrong, scored.tokens, used[0])
+            try:
+                scored = replace(scored, marks=_marks(kit, case, session))
+                if scored.right and finished.workflow and arm == MEASURE:
+                    scored = replace(scored, again_cpu_s=_again(kit, session))
+            except OpenRYError as problem:  # its own task's, not the end of all others'
+                scored = replace(scored, right=False, outcome="unusable", wrong=str(problem))
+        last = Mark(scored.right, scored.tokens, used[0])
         return replace(scored, marks=(*scored.marks[:-1], last))
 
 

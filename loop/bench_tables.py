@@ -37,7 +37,7 @@ class Score:
         calls: How often a model was asked.
         cpu_s: Processor seconds of everything that the arm did.
         again_cpu_s: Processor seconds of one more run of the workflow that the loop left; 0 where
-            it left none.
+            it left none that gives what is right.
         marks: How it stood after each round or try, its end last.
     """
 

@@ -11,6 +11,7 @@ from loop.bench import Case
 from loop.kit import Kit
 from loop.variant import Variant
 from openry.config import load_config
+from openry.errors import StorageError
 from tests.integration.loop.helpers import order_for
 
 SORT = "Sort the lines of names.txt alphabetically into sorted.txt"
@@ -45,6 +46,28 @@ def test_what_is_right_at_once_is_right_in_every_arm(kit, arm):
     assert (score.right, score.arm, score.rounds) == (True, arm, 0)
     assert score.marks[-1].right
     assert (score.again_cpu_s > 0) == (arm == "full"), "what another run costs is measured once"
+
+
+def test_what_is_wrong_is_not_measured_again(kit):
+    """What another run costs is told for each right result."""
+    score = bench.score(kit, case(want="other"), "full")
+
+    assert not score.right
+    assert (score.outcome, score.again_cpu_s) == ("converged", 0.0)
+
+
+def test_a_failure_after_the_run_is_that_task_s_alone(kit, monkeypatch):
+    """A ledger or a copy that fails as the figures are taken ends no measurement of hours."""
+
+    def fail(*_):
+        raise StorageError("disk is full")
+
+    monkeypatch.setattr(bench, "_again", fail)
+
+    score = bench.score(kit, case(), "full")
+
+    assert (score.outcome, score.wrong, score.right) == ("unusable", "disk is full", False)
+    assert not score.marks[-1].right
 
 
 def test_ctrl_c_ends_with_what_is_done(kit, tmp_path):
