@@ -121,6 +121,7 @@ def read_accept(given: Sequence[str]) -> tuple[RuleData, ...]:
     Raises:
         BadFileError: A rule is wrong or a file cannot be read; every problem at once.
     """
+    from openry.orchestrator.rules import with_inner
     from openry.orchestrator.validation import parse_rules
 
     found: list[RuleData] = []
@@ -141,7 +142,7 @@ def read_accept(given: Sequence[str]) -> tuple[RuleData, ...]:
         found += [rule.model_dump(mode="json", exclude_unset=True) for rule in rules]
         problems += [
             f"--accept: `{path}` is not in the folder: name a file as it stands in there"
-            for rule in rules
+            for rule in with_inner(rules)
             for path in _paths(rule.model_dump())
             if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts
         ]
@@ -205,8 +206,8 @@ def file_name(name: str) -> str:
 
 
 def _paths(rule: Mapping[str, Any]) -> Iterator[str]:
-    """The files that a rule names."""
-    for key in ("path", "input", "output"):
+    """The files that a rule names itself."""
+    for key in ("path", "input", "output", "glob"):
         value = rule.get(key) or ()
         yield from (value,) if isinstance(value, str) else map(str, value)
 

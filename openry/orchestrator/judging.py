@@ -14,15 +14,14 @@ from openry.orchestrator.course import Standing
 from openry.orchestrator.outside import Outside
 from openry.orchestrator.room import Room
 from openry.orchestrator.routing import Ended, match_routes
-from openry.orchestrator.rules import Rule
+from openry.orchestrator.rules import COMMANDS, Rule, rule_types
 from openry.orchestrator.rules_scene import MISSING, look_up
 from openry.orchestrator.scope import scope_of
 from openry.orchestrator.spec import BigStep, SubStep
 from openry.orchestrator.validation import check_rules, has_template, said
 
 #: Rules that start a process or reach out; everything else takes milliseconds.
-_SLOW = frozenset({"command", "command_output_contains", "http_status", "db_query", "unchanged"})
-_NESTED = ("rule", "rules")
+_SLOW = COMMANDS | {"http_status", "db_query", "unchanged"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +134,3 @@ def _missing_results(step: SubStep, missing: Iterable[str]) -> tuple[RuleResult,
         message = f"the payload has no `{key}`" if key in step.payload_keys else "no payload came"
         results.append(RuleResult(rule, False, "a value", "nothing", message))
     return tuple(results)
-
-
-def rule_types(rules: Iterable[Any]) -> frozenset[str]:
-    """The types of `rules` and of the rules inside them."""
-    found: set[str] = set()
-    for rule in rules:
-        found.add(rule.type)
-        inner = [getattr(rule, name, ()) for name in _NESTED]
-        found |= rule_types(
-            each for one in inner for each in (one if isinstance(one, list | tuple) else (one,))
-        )
-    return frozenset(found)

@@ -11,8 +11,8 @@ from openry.errors import SnapshotError
 from openry.ledger.journal import add_event, ledger_now
 from openry.ledger.records import add_snapshot, last_snapshot
 from openry.ledger.runs import set_run
-from openry.orchestrator.judging import rule_types
 from openry.orchestrator.room import Job, Room
+from openry.orchestrator.rules import rule_types
 from openry.orchestrator.spec import Kind
 
 

@@ -15,6 +15,7 @@ from openry.orchestrator import yaml12
 from openry.orchestrator.loader import Loaded
 from openry.orchestrator.report import Report, Where, visible
 from openry.orchestrator.routing import BigNext, BigOutcome, big_route
+from openry.orchestrator.rules import COMMANDS, rule_types
 from openry.orchestrator.spec import (
     ABORT,
     CONTINUE,
@@ -187,8 +188,11 @@ def _unused_parallel_actions(workflow: WorkflowSpec, report: Report) -> None:
 
 
 def _unused_blackboard(workflow: WorkflowSpec, report: Report) -> None:
-    """`blackboard` where nothing runs commands."""
+    """`blackboard` where nothing runs commands, the step's own or those of its rules."""
     for place, step in enumerate(workflow.sub_steps):
+        routed = [rule for route in step.validation_routing for rule in route.rules]
+        if rule_types([*step.validation, *routed]) & COMMANDS:
+            continue
         agents = [agent for agent in (step.agent, workflow.agent) if agent is not None]
         calls_alone = step.kind is Kind.AGENT and (step.capabilities or workflow.capabilities)
         free = any(agent.mode == "free" or agent.adapter for agent in agents)

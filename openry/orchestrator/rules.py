@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -369,10 +369,24 @@ _CLASSES: tuple[type[RuleBase], ...] = (
     CommandOutputContains, DbQuery, HttpStatus, JsonSchemaRule, FileMatchesSchema, FilesCount,
     Unchanged, Relation, Sorted, NoLineMatches, AllLinesMatch, Not, AnyOf, AllOf,
 )  # fmt: skip
+#: Types of rules that run a command.
+COMMANDS = frozenset({"command", "command_output_contains"})
 #: Every rule type by its name.
 RULE_TYPES: dict[str, type[RuleBase]] = {
     get_args(cls.model_fields["type"].annotation)[0]: cls for cls in _CLASSES
 }
+
+
+def with_inner(rules: Iterable[Any]) -> Iterator[Any]:
+    """`rules`, each with the rules inside it."""
+    for rule in rules:
+        yield rule
+        yield from with_inner((rule.rule,) if isinstance(rule, Not) else getattr(rule, "rules", ()))
+
+
+def rule_types(rules: Iterable[Any]) -> frozenset[str]:
+    """The types of `rules` and of the rules inside them."""
+    return frozenset(rule.type for rule in with_inner(rules))
 
 
 def _which(value: Any) -> str | None:

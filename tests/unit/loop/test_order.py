@@ -82,6 +82,26 @@ def test_a_bad_rule_is_refused(given):
         read_accept([given])
 
 
+OUTSIDE = [
+    {"file_exists": {"path": "../x"}},
+    {"file_exists": {"path": "/etc/x"}},
+    {"unchanged": {"glob": "../*"}},
+    {"files_count": {"glob": "a/../../*", "max": 3}},
+    {"relation": {"kind": "permutation", "input": ["a", "../b"], "output": "c"}},
+]
+
+
+def test_rules_name_no_file_outside_the_folder(tmp_path):
+    """However deep the rule stands in others."""
+    for rule in OUTSIDE:
+        nested = {"all_of": {"rules": [{"any_of": {"rules": [rule]}}]}}
+        for one in (rule, {"not": {"rule": rule}}, nested):
+            file = tmp_path / "rules.json"
+            file.write_text(json.dumps([one]))
+            with pytest.raises(BadFileError, match="is not in the folder"):
+                read_accept([str(file)])
+
+
 def test_a_name_is_made_of_any_language():
     """A task without a Latin letter still gets a name that is a file name."""
     assert slug("统计 app.log 的行数") == "app-log"

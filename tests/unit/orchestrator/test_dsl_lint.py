@@ -114,6 +114,12 @@ def test_a_sound_workflow_has_nothing_to_be_said():
             " (give its agent `mode: free`)",
         ),
         (
+            "capabilities: [sort_lines]\n"
+            "sub_steps: [{id: a, description: x, blackboard: mine, validation: ["
+            "{not: {rule: {file_exists: {path: a}}}}]}]",
+            "w.yaml:2: warning: step `a` runs no commands, so it cannot use its blackboard",
+        ),
+        (
             "sub_steps: [{id: a, description: x, on_payload_missing: abort}]",
             "w.yaml:1: warning: step `a` promises no payload, so none can be missing",
         ),
@@ -134,6 +140,22 @@ def test_a_sound_workflow_has_nothing_to_be_said():
 def test_each_thing_to_be_warned_of(text, said):
     """One sentence each, at the line where it stands."""
     assert any(warning.startswith(said) for warning in warnings(text)), warnings(text)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "validation: [{command: {run: 'blackboard get x'}}]",
+        "validation: [{not: {rule: {command_output_contains: {run: ls, contains: x}}}}]",
+        "validation_routing: [{when: {command: {run: ls}}, on_match: continue, on_mismatch: done}]",
+    ],
+)
+@pytest.mark.parametrize("step", ["capabilities: [sort_lines]", "kind: approval, prompt: x"])
+def test_a_rule_that_runs_a_command_uses_the_blackboard(step, rules):
+    """Also where the step itself runs none, and where the rule stands in another."""
+    text = f"sub_steps: [{{id: a, description: x, blackboard: mine, {step}, {rules}}}]"
+
+    assert not [warning for warning in warnings(text) if "blackboard" in warning]
 
 
 def test_a_secret_is_not_repeated_in_the_warning():
