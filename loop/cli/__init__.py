@@ -102,4 +102,4 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         sys.stderr.write(said)
         return 2
-    return leave(status if isinstance(status, int) else 0)
+    return leave(NAME, status if isinstance(status, int) else 0)

@@ -6,12 +6,16 @@ import sys
 import threading
 from typing import NoReturn
 
+from openry.leaving import flushed
 from openry.starting import run
+
+#: As in `terminal`, which takes longer to load than the program may take to begin.
+NAME = "openry-orchestrator"
 
 
 def program() -> NoReturn:
     """The console script."""
-    run("openry-orchestrator", "openry.orchestrator.cli", _leave)
+    run(NAME, "openry.orchestrator.cli", _leave)
 
 
 def _leave(status: int) -> NoReturn:
@@ -22,10 +26,8 @@ def _leave(status: int) -> NoReturn:
     """
     if all(each.daemon for each in threading.enumerate() if each is not threading.main_thread()):
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
-    sys.exit(status)
+        os._exit(flushed(NAME, status))
+    sys.exit(flushed(NAME, status))
 
 
 if __name__ == "__main__":

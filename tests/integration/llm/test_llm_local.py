@@ -212,7 +212,7 @@ def test_a_process_can_end_while_the_library_reads(tmp_path):
             model.complete(ChatRequest((user("many words " * 1500),), max_tokens=400))
         except ModelError as error:
             print(error.code)
-        sys.exit(leave(7))
+        sys.exit(leave("it", 7))
     """
     process = run_python(script, env={**os.environ, "TMPDIR": str(tmp_path)})
 
