@@ -36,7 +36,8 @@ OpenModel = Callable[..., Model]
 MAX_FILES, MAX_BYTES = 20_000, 2 * 1024**3
 #: Folders of OPENRY_HOME that a session writes to.
 _WRITTEN = ("loops", "snapshots", "workflows")
-#: Its owner may write to a folder; copies of it keep its rights, also those of root.
+#: Its owner may write to a folder. Asked beside `os.access`, which lets root pass: a copy of the
+#: folder keeps its rights, and nothing could be written there by a command that is no root.
 _OWNER = stat.S_IWUSR
 
 

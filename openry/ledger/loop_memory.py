@@ -37,8 +37,9 @@ def like(
     Args:
         before: Only edits written before that time; empty means all.
         but: A session whose own edits are left out.
-        whole: Look also at what a command said and printed, and at the edits, as a person's words
-            may come from anywhere; a failure is compared with the kinds of others by its own kind.
+        whole: Compare `words` with all that is known of a failure: what its command printed, and
+            the edits as well. For a person's words, which may come from anywhere. Without it only
+            its class, rule, cause and program are compared: for the words of another failure.
 
     Returns:
         Per edit `session`, `operation`, `summary`, `verdict`, `signature`, `failure_class` and

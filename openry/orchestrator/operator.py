@@ -14,6 +14,7 @@ from pathlib import Path
 
 from openry.config import Config
 from openry.errors import StorageError, UsageError
+from openry.files import make_private_folder
 
 NAME = "operator.token"
 _LONGEST = 4096
@@ -54,7 +55,7 @@ def _make(place: Path) -> None:
     """Whole or not at all; who makes it at the same moment makes the only one."""
     draft = place.with_name(f".{NAME}.{secrets.token_hex(4)}")
     try:
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(place.parent)
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(fd, "w", encoding="ascii") as file:
             file.write(secrets.token_hex(32) + "\n")

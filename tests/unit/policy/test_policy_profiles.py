@@ -1,3 +1,5 @@
+"""What is known of programs: each is described once."""
+
 from __future__ import annotations
 
 from collections import Counter
