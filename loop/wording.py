@@ -30,8 +30,7 @@ TABLES = (".csv", ".tsv")
 #: Kinds after which `them` may be what was taken away.
 REMOVALS = frozenset(("drop_lines", "drop_empty", "skip", "skip_last"))
 _TABLE_KINDS = frozenset(
-    "rows columns csv_sort csv_sort2 json_to_csv drop_columns table_join grouped "
-    "stack".split()
+    "rows columns csv_sort csv_sort2 json_to_csv drop_columns table_join grouped stack".split()
 )
 #: Kinds with a condition on a column.
 _CONDITIONAL = frozenset(
@@ -86,8 +85,12 @@ def understand(text: str, mentions: Sequence[Mention]) -> tuple[Op, ...]:
 
 def readings(text: str, mentions: Sequence[Mention]) -> tuple[tuple[Op, ...], ...]:
     """Every way to read the whole sentence; a result is only sure when all give the same."""
+    return readings_in(*tokenize(text, mentions))
+
+
+def readings_in(tokens: Tokens, lexicon: Lexicon) -> tuple[tuple[Op, ...], ...]:
+    """The same of a sentence that was cut into words."""
     found: dict[str, tuple[Op, ...]] = {}
-    tokens, lexicon = tokenize(text, mentions)
     for phrases in readings_of(tokens, lexicon):
         ops = _resolve(tokens, lexicon, phrases)
         if ops:
@@ -138,6 +141,8 @@ def _operation(
     if not _suits(phrase, inputs[0], before):
         return None
     if phrase.rule.of == "once" and "once" not in said:
+        return None
+    if phrase.rule.of == "number" and "number" not in said:
         return None
     if kind == "column" and "rest" in said and ("heading", "dropped") not in phrase.remarks:
         return None  # the rest of the table
@@ -193,8 +198,8 @@ def _operation(
         kind = "stack" if "heading" in settings or _is_table(output) else kind
     elif kind == "join" and "heading" in settings:
         return None
-    needles = (str(args[key]) for key in ("needle", "needle2") if key in args)
-    called = any(_is_called_word(tokens.original, needle) for needle in needles)
+    sought = (str(args[key]) for key in ("needle", "needle2") if key in args)
+    called = any(_is_called_word(tokens.original, text) for text in sought)
     ways = _open(phrase, kind, args, settings, inputs[0], output, called=called, tabled=tabled)
     more = [{"inputs": each} for each in inputs[1:]]
     args = dict(sorted(args.items()))
@@ -273,6 +278,8 @@ def _clear(phrase: Phrase, before: Sequence[Op], *, left: bool) -> bool:
         return False
     if not before:
         return True
+    if "them" in said and phrase.rule.of == "previous":
+        return False  # `count them in n.txt` puts no count of something else there
     if phrase.source == ("them",) and before[-1].kind in REMOVALS and not left:
         return False
     in_order = before[-1].kind in ("sort", "csv_sort") and not before[-1].args.get("reverse")
@@ -303,6 +310,8 @@ def _inputs(
 ) -> tuple[tuple[str, ...], ...]:
     """What the operation reads; several when the sentence leaves it open."""
     files = dict(phrase.slots).get("files")
+    if files and phrase.source and tokens.is_token(phrase.source[0]):
+        return ()  # `a.txt, b.txt and c.txt` are not two files beside a third
     if files:
         return (tuple(tokens.value(w) for w in files if w[0] in "FN" and w[-1] == "_"),)
     if "right" in (slots := dict(phrase.slots)):

@@ -158,6 +158,13 @@ def test_tables_one_below_the_other_leave_their_heading_open(task, headings) -> 
     assert [way["heading"] for way in op.open] == headings
 
 
+def test_all_files_of_a_list_are_joined() -> None:
+    """None of them is taken for something else that is read."""
+    (op,) = understand_("将 shop.txt、sums.txt、guests.csv 合并到 b.txt")
+
+    assert op.inputs == ("shop.txt", "sums.txt", "guests.csv")
+
+
 @pytest.mark.parametrize(
     "task",
     [
