@@ -18,8 +18,8 @@ from functools import cache
 Words = Sequence[str]
 Found = tuple[tuple[str, tuple[str, ...]], ...]
 #: An end, and what the slots hold up to there.
-Reach = tuple[int, Found]
-Memo = dict[tuple[int, int], tuple[Reach, ...]]
+End = tuple[int, Found]
+Memo = dict[tuple[int, int], tuple[End, ...]]
 _MOST_MEMOS = 512
 #: How far a slot may reach from a place: the possible ends.
 Slot = Callable[[Words, int], Iterator[int]]
@@ -45,6 +45,24 @@ class Node:
     empty: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a pattern can hold at all, to pass it over without a try.
+
+    Attributes:
+        words: Every word of it.
+        letters: The mentions that its slots take.
+        room: How many other words its slots can take.
+    """
+
+    words: frozenset[str] = frozenset()
+    letters: frozenset[str] = frozenset()
+    room: int = 0
+
+    def may_hold(self, words: frozenset[str], letters: frozenset[str]) -> bool:
+        return letters <= self.letters and len(words - self.words) <= self.room
+
+
 def _word(words: frozenset[str]) -> Node:
     return Node("words", words, needs=(words,), first=words)
 
@@ -64,6 +82,7 @@ class Grammar:
     skip: frozenset[str] = frozenset()
     marks: frozenset[str] = frozenset()  #: groups that are told like slots
     _nodes: dict[str, Node] = field(default_factory=dict)
+    _reach: dict[int, Reach] = field(default_factory=dict)
     _memo: dict[tuple[str, ...], Memo] = field(default_factory=dict)
 
     def full(self, pattern: str, words: Words) -> Iterator[Found]:
@@ -116,10 +135,32 @@ class Grammar:
             words = [word for word in self.split(head) if word not in self.skip]
             parts = [_word(frozenset((word,))) for word in words]
         if pieces and pieces[0] == "*":
-            parts, pieces = [_around("star", _sequence(parts), optional=True)], pieces[1:]
+            inner = _sequence(parts)
+            inner = inner.parts[0] if inner.kind == "opt" else inner
+            parts, pieces = [_around("star", inner, optional=True)], pieces[1:]
         return parts, pieces
 
-    def match(self, node: Node, words: Words, at: int) -> tuple[Reach, ...]:
+    def reach(self, node: Node) -> Reach:
+        """What `node` can hold at all."""
+        if id(node) not in self._reach:
+            self._reach[id(node)] = self._reach_of(node)
+        return self._reach[id(node)]
+
+    def _reach_of(self, node: Node) -> Reach:
+        if node.kind == "words":
+            return Reach(node.value | {","})
+        if node.kind == "slot":
+            return _reach_of_slot(self.slots[node.name])
+        parts = [self.reach(part) for part in node.parts]
+        rooms = [part.room for part in parts]
+        room = (max if node.kind == "alt" else sum)(rooms)
+        return Reach(
+            frozenset().union(*(part.words for part in parts)),
+            frozenset().union(*(part.letters for part in parts)),
+            _ENDLESS if node.kind == "star" and room else room,
+        )
+
+    def match(self, node: Node, words: Words, at: int) -> tuple[End, ...]:
         """Every end that `node` can reach from `at`, with what its slots hold."""
         sentence = tuple(words)
         if sentence not in self._memo:
@@ -128,7 +169,7 @@ class Grammar:
             self._memo[sentence] = {}
         return self._ends(node, sentence, at, self._memo[sentence])
 
-    def _ends(self, node: Node, words: tuple[str, ...], at: int, memo: Memo) -> tuple[Reach, ...]:
+    def _ends(self, node: Node, words: tuple[str, ...], at: int, memo: Memo) -> tuple[End, ...]:
         if node.first is not None and (at >= len(words) or words[at] not in node.first):
             return ((at, ()),) if node.empty else ()
         key = (id(node), at)
@@ -136,12 +177,12 @@ class Grammar:
             memo[key] = tuple(dict.fromkeys(self._reached(node, words, at, memo)))
         return memo[key]
 
-    def _reached(self, node: Node, words: tuple[str, ...], at: int, memo: Memo) -> Iterator[Reach]:
+    def _reached(self, node: Node, words: tuple[str, ...], at: int, memo: Memo) -> Iterator[End]:
         if node.kind == "words":
             if at < len(words) and words[at] in node.value:
                 yield from _and_comma(words, at + 1)
         elif node.kind == "seq":
-            reached: list[Reach] = [(at, ())]
+            reached: list[End] = [(at, ())]
             for part in node.parts:
                 reached = [
                     (last, found + more) if more else (last, found)
@@ -206,6 +247,31 @@ def _either(ways: list[Node]) -> Node:
         needs = (single.union(*(min(way.needs, key=len) for way in others)),)
     empty = any(way.empty for way in parts)
     return Node("alt", frozenset(), tuple(parts), "", needs, first if known else None, empty)
+
+
+def _reach_of_slot(slot: Slot) -> Reach:
+    """By trial: which mentions it takes, and how many words that no pattern knows."""
+    letters = frozenset(
+        letter
+        for letter in "FNLQOEXT"
+        if any(True for words in _tried(f"{letter}0_") for _ in slot(words, 0))
+    )
+    ends = [end for word in ("qqq", "七") for words in _tried(word) for end in slot(words, 0)]
+    lists = any(
+        end > 0 for word in ("qqq", "七", "L0_") for end in slot((word, ",", word), 0) if end > 1
+    )
+    taken = max(ends, default=0)
+    closed = _CLOSED if not taken else 0
+    return Reach(frozenset((",",)), letters, _ENDLESS if lists else max(taken, closed))
+
+
+def _tried(word: str) -> tuple[Words, ...]:
+    return ((word,), (word,) * 8, (word, ",", word))
+
+
+_ENDLESS = 999
+#: Words that a slot of certain words takes at most.
+_CLOSED = 6
 
 
 @cache

@@ -28,7 +28,8 @@ _NEVER = frozenset(
         "without punctuation commas semicolons dots url urls dates -> tab tabs between other "
         "which where whose highest lowest largest smallest biggest average mean sum total "
         "maximum minimum count almost nearly about roughly over under above below 's sorted "
-        "unique distinct different longest shortest"
+        "unique distinct different longest shortest letter capital capitals "
+        "uppercase lowercase there"
     ).split()
 )
 #: What may well be a column's name all the same.
@@ -69,13 +70,15 @@ COMPARISONS = {
     "isfull": "not_empty",
     "ormore": ">=",
     "orless": "<=",
+    "neither": "!=",
+    "unheld": "!=",
+    "zafter": ">",
+    "zbefore": "<",
 }
 #: Groups whose words say how two texts that are looked for belong together.
 JOINS = {"orword": "or", "andword": "and", "andhave": "and", "butword": "but"}
 #: Groups whose words begin a further condition, and how it belongs to the ones before.
 FURTHER = {"andif": "and", "orif": "or", "andnot": "and"}
-#: More words for a comparison.
-COMPARISONS |= {"neither": "!=", "unheld": "!=", "zafter": ">", "zbefore": "<"}
 #: Words for a result that only fit some results, and the groups above.
 _MARKS = frozenset(
     (
@@ -223,6 +226,17 @@ class Lexicon:
         said = " ".join([*all_patterns(self), *self.grammar.groups.values()])
         return frozenset(re.findall(r"[a-z][\w'-]*", said)) | _NEVER | _NO_LINES | set(LEVELS)
 
+    def knows(self, word: str) -> bool:
+        """Whether some pattern has the word, or it says nothing by itself."""
+        return word in self.weighty or word in _LIGHT or word in self._leading
+
+    @cached_property
+    def _leading(self) -> frozenset[str]:
+        keys = ("leads", "trails", "targets", "heads", "middles", "sources", "headsources")
+        said = [self.data.get(key, ()) for key in keys]
+        text = " ".join(each if isinstance(each, str) else " ".join(each) for each in said)
+        return frozenset(re.findall(r"[^\s\[\]()|{}*]+", text))
+
     def patterns(self, key: str) -> tuple[str, ...]:
         return tuple(self.data.get(key, ()))
 
@@ -335,9 +349,11 @@ def _signs(words: Words, at: int) -> Iterator[int]:
 
 
 def _step(words: Words, at: int) -> Iterator[int]:
-    if at < len(words) and (words[at] == "other" or words[at] != "first"):
-        yield from () if words[at] == "last" else _one_of(frozenset(("other",)))(words, at)
-        yield from () if words[at] == "other" else _rank(words, at)
+    """Which of so many: `other`, or a rank that is not the first."""
+    if at < len(words) and words[at] == "other":
+        yield at + 1
+    elif at < len(words) and words[at] != "first":
+        yield from _rank(words, at)
 
 
 def _thing(words: Words, at: int) -> Iterator[int]:

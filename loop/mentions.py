@@ -102,6 +102,7 @@ _NUMBER_WORD = re.compile(
 _ZH_DIGITS = {c: i for i, c in enumerate("零一二三四五六七八九十")} | {"两": 2}
 _ZH_NUMBER = re.compile(
     r"(?<=[前后第头])\s*([一二两三四五六七八九十]+)(?=\s*[行列个条名字])|(?<=最后)([一二两三四五六七八九十]+)"
+    r"|(?<=[末的数])([一二两三四五六七八九十]+)(?=\s*行)"
 )
 _ORDINALS = {
     word: value

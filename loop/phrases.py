@@ -204,7 +204,7 @@ def _as_said(words: Sequence[str]) -> Iterator[str]:
 def _without_asides(lexicon: Lexicon, words: Sequence[str], text: str) -> list[str]:
     """The words without clauses that only say why: none of their words is of any pattern."""
     named = {found.lower() for found in re.findall(r"(?<=[a-z,] )[A-Z]\w+", text)}
-    telling = (lexicon.telling | named) - _IDLE
+    telling = (lexicon.telling - _IDLE) | named | {"only", "just", "except", "but", "not", "no"}
 
     def is_idle(clause: Sequence[str]) -> bool:
         joined = " ".join(clause)
@@ -250,9 +250,18 @@ _CHANGING = frozenset("replacing changing substituting swapping turning converti
 _GERUNDS = {
     f"{stem}ing": verb
     for stem, verb in (
-        *((verb, verb) for verb in "extract sort order convert turn select filter copy collect".split()),
+        *(
+            (verb, verb)
+            for verb in "extract sort order convert turn select filter copy collect".split()
+        ),
         *((verb, verb) for verb in "pull pick count list keep alphabetize cut".split()),
-        *(("arrang", "arrange"), ("mak", "make"), ("tak", "take"), ("sav", "save"), ("writ", "write")),
+        *(
+            ("arrang", "arrange"),
+            ("mak", "make"),
+            ("tak", "take"),
+            ("sav", "save"),
+            ("writ", "write"),
+        ),
         *(("remov", "remove"), ("delet", "delete"), ("dropp", "drop"), ("stripp", "strip")),
         *(("eliminat", "remove"), ("omitt", "omit"), ("replac", "replace"), ("chang", "change")),
         *(("substitut", "substitute"), ("swapp", "swap"), ("putt", "put"), ("spell", "spell")),
@@ -366,8 +375,12 @@ def _matching(lexicon: Lexicon, words: tuple[str, ...]) -> tuple[tuple[Rule, Fou
     always, by_word = lexicon.entries
     found: dict[tuple[Rule, Found], None] = {}
     have = set(words)
+    letters = frozenset(filter(None, map(token_of, have)))
+    plain = frozenset(word for word in have if not token_of(word))
     for word in ("", *have):
         for node, rule in by_word.get(word, ()) if word else always:
+            if not lexicon.grammar.reach(node).may_hold(plain, letters):
+                continue
             if node.first is not None and words[0] not in node.first and not node.empty:
                 continue
             if not any(need.isdisjoint(have) for need in node.needs):
@@ -425,10 +438,12 @@ def _targets(lexicon: Lexicon, words: tuple[str, ...], remarks: Remarks) -> Iter
             for found in grammar.full(pattern, words[at:]):
                 source = next((src for name, src in found if name == "src"), ())
                 yield words[:at] + (("of", *source) if source else ()), *_target(found, remarks)
-    for pattern in lexicon.patterns("heads"):
-        for end, found in grammar.match(grammar.node(pattern), words, 0):
-            if end < len(words):
-                yield words[end:], *_target(found, remarks)
+    starts = {end for end, _ in _headed(lexicon, words)}
+    for at in (0, *sorted(starts)):  # `Using a.txt, make b.txt with …`
+        for pattern in lexicon.patterns("heads"):
+            for end, found in grammar.match(grammar.node(pattern), words, at):
+                if end < len(words):
+                    yield words[:at] + words[end:], *_target(found, remarks)
     for at in range(1, places[-1] + 1):
         for pattern in lexicon.patterns("middles"):
             for end, found in grammar.match(grammar.node(pattern), words, at):
@@ -474,11 +489,13 @@ def _sources(lexicon: Lexicon, words: tuple[str, ...]) -> Iterator[tuple[tuple[s
     """(what is left, the source's words) for every way to see what the part reads."""
     grammar = lexicon.grammar
     yield words, _pronoun(words)
-    for pattern in lexicon.patterns("headsources"):
-        for end, found in grammar.match(grammar.node(pattern), words, 0):
-            if end < len(words):
-                yield words[end:], _source(found)
     anaphor = grammar.node("{anaphor}")
+    for end, source in _headed(lexicon, words):
+        rest = words[end:]
+        yield rest, source
+        for at in range(len(rest)):  # `Take a.txt and sort it`
+            for after, _ in grammar.match(anaphor, rest, at):
+                yield (*rest[:at], "§", *rest[after:]), source
     for at in range(len(words)):
         for pattern in lexicon.patterns("sources"):
             for end, found in grammar.match(grammar.node(pattern), words, at):
@@ -492,6 +509,15 @@ def _sources(lexicon: Lexicon, words: tuple[str, ...]) -> Iterator[tuple[tuple[s
             yield (*words[:at], "§", *words[end:]), _pronoun(words[at:end]) or _IT
         if words[at] in ("its", "their"):
             yield words[:at] + words[at + 1 :], _pronoun(words[at : at + 1])
+
+
+def _headed(lexicon: Lexicon, words: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Where the words begin with what is read: (their end, the source's words)."""
+    grammar = lexicon.grammar
+    for pattern in lexicon.patterns("headsources"):
+        for end, found in grammar.match(grammar.node(pattern), words, 0):
+            if end < len(words):
+                yield end, _source(found)
 
 
 def _pronoun(words: Words) -> tuple[str, ...]:

@@ -37,11 +37,19 @@ _CONDITIONAL = frozenset(
     "rows count_rows_where picked figure_where json_rows json_count_where json_picked".split()
 )
 #: What a condition becomes where the rows that meet it are to go.
-_OPPOSITE = {"==": "!=", "<": ">=", ">": "<=", "contains": "not_contains", "empty": "not_empty"} | {
-    "starts": "not_starts",
-    "ends": "not_ends",
+_OPPOSITE = {
+    each: other
+    for pair in (
+        ("==", "!="),
+        ("<", ">="),
+        (">", "<="),
+        ("contains", "not_contains"),
+        ("empty", "not_empty"),
+        ("starts", "not_starts"),
+        ("ends", "not_ends"),
+    )
+    for each, other in (pair, pair[::-1])
 }
-_OPPOSITE |= {other: one for one, other in _OPPOSITE.items()}
 #: Slots for numbers, and those of them that need not be whole or positive.
 NUMBERS = (
     "limit start stop upto longer longest_min shorter longest_max gt_n ge_n lt_n le_n"
@@ -110,7 +118,10 @@ def _resolve(tokens: Tokens, lexicon: Lexicon, phrases: Sequence[Phrase]) -> tup
         if op is None:
             return ()
         if ops and ops[-1].output.startswith(".work/"):
-            twice = ops[-1].kind == op.kind and op.kind in _ONE_BY_ONE and not phrase.sequel
+            same = ops[-1].kind == op.kind or {ops[-1].kind, op.kind} == {"first", "last"}
+            twice = same and op.kind in _ONE_BY_ONE and not phrase.sequel
+            if ops[-1].kind == "replace" and "item" in dict(phrase.slots):
+                return ()  # `a with b and c with d` are two that are replaced
             if twice or ops[-1].output not in op.inputs:
                 return ()  # `errors and warnings` are not the warnings among the errors
         ops.append(op)
