@@ -291,8 +291,10 @@ def _report(status: Any, payload: Any) -> Action:
         return Nonsense("`payload` must be a JSON object")
     try:
         json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
-    except ValueError:  # UnicodeEncodeError as well
-        return Nonsense("`payload` holds what JSON cannot: NaN, Infinity or half a character")
+    except (ValueError, RecursionError):  # UnicodeEncodeError as well
+        return Nonsense(
+            "`payload` holds what JSON cannot: NaN, Infinity, half a character, too many levels"
+        )
     return Report(status, parsed)
 
 
@@ -303,6 +305,6 @@ def _object_of(value: Any) -> dict[str, Any] | None:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     return dict(value) if isinstance(value, Mapping) else None

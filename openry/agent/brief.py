@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
+from openry.agent.actions import all_of
 from openry.llm import Message
 
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+|[0-9a-f]{8,}")
@@ -46,7 +48,7 @@ def _parts(answer: str) -> tuple[str, str]:
     try:
         said = json.loads(answer)
         return f"exit {said['exit_code']}: ", f"{said['stdout']}\n{said['stderr']}"
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return "", answer
 
 
@@ -137,10 +139,17 @@ def deeds(message: Message) -> list[str]:
         return [str(call.arguments) for call in message.tool_calls]
     try:
         said = json.loads(message.text)
-        some = said.get("actions") or [said]
-        return [str(one.get("command") or json.dumps(one)) for one in some]
-    except (ValueError, AttributeError):
+    except (ValueError, RecursionError):
         return [message.text]
+    if not isinstance(said, Mapping):
+        return [message.text]
+    return [_deed(one) for one in all_of(said)]
+
+
+def _deed(one: Any) -> str:
+    """A command alone, anything else as it was said."""
+    command = one.get("command") if isinstance(one, Mapping) else None
+    return str(command or json.dumps(one))
 
 
 def _one_line(text: str) -> str:

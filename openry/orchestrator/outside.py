@@ -132,7 +132,7 @@ class Outside:
             workspace=self._standing.workspace,
             sandbox=self._sandbox,
             policy=tuple(policy),
-            **blackboard_of(self._step, self._room.config),
+            **blackboard_of(self._standing, self._step, self._room.config),
         )
         return Hand(self._room.fast, context, self._room.config).forward(command)
 

@@ -49,9 +49,9 @@ def sandbox_of(
     return spec if writable else replace(spec, write=(), read=(*spec.read, *spec.write))
 
 
-def blackboard_of(step: SubStep | None, config: Config) -> dict[str, Any]:
+def blackboard_of(standing: Standing, step: SubStep | None, config: Config) -> dict[str, Any]:
     """What the context of a step's commands has for its blackboard: programs, and where it is."""
-    if step is None or not step.blackboard:
+    if step is None or not step.blackboard or standing.drafted:  # which is refused later
         return {}
     folder = folder_of(config, step.blackboard)
     make_private_folder(folder)

@@ -106,7 +106,7 @@ class Steps:
         """
         standing, config = job.standing, self.room.config
         secrets = secrets_of(step, os.environ, config.home)
-        board = blackboard_of(step, config)
+        board = blackboard_of(standing, step, config)
         context = RunContext(
             run_id=job.run_id,
             workflow=standing.spec.name,

@@ -90,11 +90,11 @@ def test_an_agent_is_told_of_it_and_uses_it(bench, board):
     assert "blackboard" not in third.messages[0].text
 
 
-def test_a_drafted_workflow_has_none(bench, board):
+def test_a_drafted_workflow_has_none(bench, config):
     """What the loop drafts stays in its workspace: nothing is run."""
     outcome = bench.engine.run(bench.submit(WRITE, drafted=True))
     assert outcome.state == "failed" and "a drafted workflow has no blackboard" in outcome.reason
-    assert board.names() == []
+    assert not folder_of(config, "common").exists(), "nothing is made for it"
 
 
 def test_what_the_lock_runs_is_judged_like_any_command():

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from openry.agent.brief import brief
+from openry.agent.brief import brief, deeds
 from openry.agent.conversation import _border, fold
 from openry.llm import Message, ToolCall, assistant, estimate_tokens, system, user
 
@@ -103,3 +103,26 @@ def test_telling_lines_stand_in_their_order():
 def test_any_answer_has_one(text):
     """Whatever an answer is, its short form is short."""
     assert len(brief(text, 100)) < 300
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"actions": 5}',
+        '{"actions": true}',
+        '{"actions": {"action": "run"}}',
+        '{"actions": [5, null]}',
+        '{"actions": []}',
+        "7",
+        "[1]",
+        "null",
+        '{"command": 5}',
+        "[" * 20_000,
+    ],
+)
+def test_a_reply_of_any_shape_has_its_deeds(text):
+    """A small model writes anything; it is told on as it is, and ends nothing."""
+    messages = [*(assistant(text) for _ in range(40)), user("x" * 9000)]
+
+    assert all(isinstance(one, str) for one in deeds(messages[0]))
+    assert fold(messages, 2000)
