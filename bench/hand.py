@@ -82,9 +82,13 @@ def in_process(place: Path) -> list[Row]:
 
             The system counts processor time in hundredths of a second: over many calls it is right.
             """
-            rounds = in_turns(151, *calls)
+            times = 151
+            rounds = in_turns(times, *calls)
             return [
-                (middle([wall for wall, _ in costs]), round(sum(cpu for _, cpu in costs) / 151, 2))
+                (
+                    middle([wall for wall, _ in costs]),
+                    round(sum(cpu for _, cpu in costs) / times, 2),
+                )
                 for costs in rounds
             ]
 

@@ -103,7 +103,7 @@ def tools(place: Path) -> list[Row]:
         "print(len(found), (time.perf_counter() - began) * 1000)"
     )
     argv, env = (sys.executable, "-c", code, str(home)), environment(place)
-    time.sleep(2.5)  # what was written just now is not remembered
+    time.sleep(2.5)  # the registry remembers no folder that changed within two seconds
     told = [run(argv, cwd=place, env=env).output.split() for _ in range(6)][1:]
     count, took = told[0][0], middle([float(each[1]) for each in told])
     return [Row(f"{count} tools: load", took, "ms", target="<= 150 ms", met=took <= 150)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
@@ -38,6 +37,9 @@ class Page:
         self._events: list[Any] = []
         #: Addresses that the page asked for.
         self.asked: list[str] = []
+
+    def begin(self) -> None:
+        """Wait for the browser, and have a tab made."""
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         found = self.ask("Target.attachToTarget", targetId=target, flatten=True)
         self._session = found["sessionId"]
@@ -90,11 +92,6 @@ class Page:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def picture(self, path: Path) -> None:
-        """The whole page as a PNG."""
-        found = self.ask("Page.captureScreenshot", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(found["data"]))
-
     def saved(self, folder: Path, script: str) -> None:
         """Run what saves a file, and wait until it lies in `folder`."""
         self.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder),
@@ -129,6 +126,7 @@ def browsing(home: Path) -> Iterator[Page]:
         os.close(each)
     page = Page(send, receive)
     try:
+        page.begin()
         yield page
     finally:
         page.close()  # it ends when its pipe does

@@ -105,7 +105,10 @@ class TemporaryFolder:
             self.path = ""
 
     def close(self) -> None:
-        if self.path and not (not self._alone and self._is_untouched() and self._hand_on()):
+        if not self.path:
+            return
+        kept = not self._alone and self._is_untouched() and self._hand_on()
+        if not kept:
             remove_folder(self.path)
 
     def _take(self) -> bool:

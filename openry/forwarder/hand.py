@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
 
 from openry.errors import NotAllowedError, OpenRYError, SandboxError, StorageError, UsageError
 from openry.forwarder.environment import build_environment, shell_argv
@@ -72,6 +73,7 @@ class Hand:
         self._ask = ask
         self._watch: Callable[[bytes], None] | None = None
         self._launcher = launcher
+        self._getting_ready = allocate_lock()
         self._policy: Policy | None = None
         self._after = after
         self._circles: Circles | None = None
@@ -387,13 +389,14 @@ class Hand:
 
     def _get_ready(self) -> Launcher:
         """Sandbox and policy, made once."""
-        if self.context.policy and self._policy is None:
-            from openry.forwarder.judging import policy_of
+        with self._getting_ready:  # actions of one agent may begin at the same time
+            if self.context.policy and self._policy is None:
+                from openry.forwarder.judging import policy_of
 
-            self._policy = policy_of(self.context, self.config.home_dir)
-        if self._launcher is None:
-            self._launcher = self._make_launcher()
-        return self._launcher
+                self._policy = policy_of(self.context, self.config.home_dir)
+            if self._launcher is None:
+                self._launcher = self._make_launcher()
+            return self._launcher
 
     def _make_launcher(self) -> Launcher:
         spec, home = self.context.sandbox, self.config.home_dir

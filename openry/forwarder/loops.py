@@ -81,7 +81,8 @@ class Circles:
         After a warning the count begins anew: who goes on as before is braked at the next one.
         """
         if _WAITING.search(text):
-            self._steps.clear()
+            with self._lock:
+                self._steps.clear()
             return "", False
         digest = blake2b(result.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         with self._lock:  # actions of one agent may end at the same time

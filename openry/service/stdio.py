@@ -52,8 +52,10 @@ def message_of(line: bytes) -> types.JSONRPCMessage:
     """
     try:
         found = json.loads(line, object_pairs_hook=without_duplicates)
-    except ValueError as error:  # UnicodeDecodeError as well
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise NoMessageError(types.PARSE_ERROR, f"the line is not JSON: {error}") from error
+    except ValueError as error:  # JSON that says two things, or a number without an end
+        raise NoMessageError(types.INVALID_REQUEST, f"the line cannot be taken: {error}") from error
     except RecursionError:
         raise NoMessageError(types.PARSE_ERROR, "the line is nested too deep") from None
     if isinstance(found, list):
@@ -87,7 +89,7 @@ def _why(error: ValidationError, found: Any) -> str:
 async def messages() -> AsyncIterator[tuple[Any, Any]]:
     """The streams of messages, to be read from and written to, of this process.
 
-    While they are there, descriptor 0 is empty and descriptor 1 is standard error, so that nothing
+    From then on descriptor 0 is empty and descriptor 1 is standard error, so that nothing
     else gets among the messages.
     """
     if not (_is_pipe(0) and _is_pipe(1)):  # a file or a terminal

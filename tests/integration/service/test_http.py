@@ -45,8 +45,10 @@ def told(environment, place):
         stdout=subprocess.PIPE,
         text=True,
     ) as server:
-        yield server.stdout.readline(), server.stdout.readline()
-        server.terminate()
+        try:
+            yield server.stdout.readline(), server.stdout.readline()
+        finally:
+            server.terminate()
 
 
 @pytest.fixture(scope="module")
@@ -489,11 +491,13 @@ def test_the_curl_of_the_readme_is_answered(tmp_path, readme):
     env = {"PATH": path, "OPENRY_HOME": str(tmp_path / "home")}
     argv = ["sh", "-c", f"exec {serve.replace('9100', '0')}"]
     with subprocess.Popen(argv, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True) as server:
-        address = server.stdout.readline().split()[2].rstrip(";")
-        asked = curl.replace("http://127.0.0.1:9100", address)
-        done = subprocess.run(
-            ["sh", "-c", asked], cwd=tmp_path, env=env, capture_output=True, check=False
-        )
-        server.terminate()
+        try:
+            address = server.stdout.readline().split()[2].rstrip(";")
+            asked = curl.replace("http://127.0.0.1:9100", address)
+            done = subprocess.run(
+                ["sh", "-c", asked], cwd=tmp_path, env=env, capture_output=True, check=False
+            )
+        finally:
+            server.terminate()
 
     assert json.loads(done.stdout)["data"] == 3, done.stderr.decode()

@@ -19,19 +19,21 @@ def test_no_request_of_the_description_makes_the_server_stumble(environment, hom
     """
     serving = [*PROGRAM, "serve", "--port", "0", "--dir", str(tmp_path), "--sandbox", "bubblewrap"]
     with subprocess.Popen(serving, env=environment, stdout=subprocess.PIPE, text=True) as server:
-        address = server.stdout.readline().split()[2].rstrip(";")
-        token = (home / "serve.token").read_text().strip()
-        checks = (
-            "not_a_server_error,status_code_conformance,"
-            "content_type_conformance,response_schema_conformance"
-        )
-        argv = [
-            *("schemathesis", "run", f"{address}/openapi.json", "--exclude-path", "/events"),
-            *("-H", f"Authorization: Bearer {token}", "--checks", checks),
-            *("--max-examples", "60", "--request-timeout", "60", "--no-color"),
-        ]
-        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
-        server.terminate()
+        try:
+            address = server.stdout.readline().split()[2].rstrip(";")
+            token = (home / "serve.token").read_text().strip()
+            checks = (
+                "not_a_server_error,status_code_conformance,"
+                "content_type_conformance,response_schema_conformance"
+            )
+            argv = [
+                *("schemathesis", "run", f"{address}/openapi.json", "--exclude-path", "/events"),
+                *("-H", f"Authorization: Bearer {token}", "--checks", checks),
+                *("--max-examples", "60", "--request-timeout", "60", "--no-color"),
+            ]
+            done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+        finally:
+            server.terminate()
 
     assert done.returncode == 0, done.stdout[-5000:]
     assert "passed" in done.stdout
