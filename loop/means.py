@@ -371,7 +371,7 @@ def _condition(op: Op, survey: Survey, tool: str, whole: Args) -> Calls:
 
 
 #: Comparisons that only an expression says.
-_UNSAID = {"not_starts": r"^(?!\s*{})", "not_ends": r"(?<!{})\s*$"}
+_UNSAID = {"not_starts": r"^(?!\s*{})", "not_ends": r"(?<!{})(?<!\s)\s*$"}
 
 
 def _rows(op: Op, survey: Survey) -> Calls:

@@ -373,12 +373,15 @@ def count_distinct(text: str, args: Args) -> bytes:
 
 def top_group(text: str, args: Args) -> bytes:
     """The group whose figure is the largest or smallest."""
-    figures = [line.rpartition(",") for line in lines_of(grouped(text, args).decode())[1:]]
-    numbers = [Decimal(figure) for _, _, figure in figures]
-    best = max(numbers) if args.get("reverse") else min(numbers)
-    if numbers.count(best) != 1:
+    _, figures = _by_group(text, args)
+    amounts = {name: Decimal(figure) for name, figure in figures.items()}
+    if not amounts:
+        raise OpenQuestionError("there is no group")
+    best = max(amounts.values()) if args.get("reverse") else min(amounts.values())
+    found = [name for name, amount in amounts.items() if amount == best]
+    if len(found) != 1:
         raise OpenQuestionError("several groups share the best figure")
-    return text_of([figures[numbers.index(best)][0]])
+    return text_of(found)
 
 
 def drop_columns(text: str, args: Args) -> bytes:
@@ -402,6 +405,21 @@ def headers(text: str, args: Args) -> bytes:
 
 def grouped(text: str, args: Args) -> bytes:
     """A figure for each value of a column, headed by the names, groups in their order."""
+    head, figures = _by_group(text, args)
+    order = sorted(figures)
+    if args.get("order") == "count":
+        amounts = {name: Decimal(figure) for name, figure in figures.items()}
+        if len(set(amounts.values())) != len(amounts):
+            raise OpenQuestionError("groups with equal figures have no order")
+        order = sorted(figures, key=lambda name: -amounts[name])
+    out = io.StringIO()
+    rows = [head, *((name, figures[name]) for name in order)]
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue().encode()
+
+
+def _by_group(text: str, args: Args) -> tuple[tuple[str, str], dict[str, str]]:
+    """The names over a figure for each value of a column, and the figures."""
     table = rows_of(text)
     by = index_of(table, args["by"])
     groups: dict[str, list[str]] = {}
@@ -409,22 +427,16 @@ def grouped(text: str, args: Args) -> bytes:
     for row in table[1:]:
         groups.setdefault(row[by], []).append(row[index])
     if args["function"] == "count":
+        head = "count"
         figures = {name: number_of(len(cells)) for name, cells in groups.items()}
-        head = f"{table[0][by]},count"
     else:
         if not all(is_number(cell) for cells in groups.values() for cell in cells):
             raise OpenQuestionError("not every value is a number")
         numbers = {name: list(map(Decimal, cells)) for name, cells in groups.items()}
         figures = {name: _figure(args["function"], each) for name, each in numbers.items()}
-        head = f"{table[0][by]},{table[0][index]}"
-    order = sorted(groups)
-    if args.get("order") == "count":
-        amounts = {name: Decimal(figures[name].decode()) for name in groups}
-        if len(set(amounts.values())) != len(amounts):
-            raise OpenQuestionError("groups with equal figures have no order")
-        order = sorted(groups, key=lambda name: -amounts[name])
-    lines = [f"{name},{figures[name].decode().strip()}" for name in order]
-    return text_of([head, *lines])
+        head = table[0][index]
+    told = {name: figure.decode().strip() for name, figure in figures.items()}
+    return (table[0][by], head), told
 
 
 def _figure(function: str, numbers: Sequence[Decimal]) -> bytes:
