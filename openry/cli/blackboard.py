@@ -32,6 +32,7 @@ def main(words: Sequence[str]) -> int:
     config = load_config()
     make_home(config)
     try:
-        return run(Blackboard(folder_of(config, given.board)), [given.form, *given.words])
+        board = Blackboard(folder_of(config, given.board))
+        return run(board, [given.form, *given.words], "openry blackboard")
     except OSError as error:
         raise StorageError(f"the blackboard: {error.strerror}") from error

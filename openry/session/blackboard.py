@@ -231,8 +231,11 @@ def program() -> int:
         return 1
 
 
-def run(board: Blackboard, words: Sequence[str]) -> int:
+def run(board: Blackboard, words: Sequence[str], program: str = "blackboard") -> int:
     """Do what the words say, the answer on standard output; the exit status.
+
+    Args:
+        program: What a person calls, whose help says more.
 
     Raises:
         UsageError: They say nothing that can be done.
@@ -260,8 +263,15 @@ def run(board: Blackboard, words: Sequence[str]) -> int:
         case ["help" | "--help" | "-h"]:
             _say(_HELP)
         case _:
-            raise UsageError(f"this is how it is called:\n{_HELP}".rstrip())
+            raise UsageError(f"{_wrong(words)}; see {program} --help")
     return 0
+
+
+def _wrong(words: Sequence[str]) -> str:
+    if not words:
+        return "it is not said what to do"
+    known = ("list", "get", "put", "append", "add", "remove", "lock")
+    return f"`{words[0]}` takes other words" if words[0] in known else f"there is no `{words[0]}`"
 
 
 def _say(text: str) -> None:

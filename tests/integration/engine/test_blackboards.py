@@ -127,9 +127,8 @@ def test_yes_and_no_are_no_names(word):
     assert said == "w.yaml:2: `blackboard` must be `true`, `false` or another name"
 
 
-def test_by_hand_it_is_the_same(here, capsys, monkeypatch):
+def test_by_hand_it_is_the_same(here, capsys):
     """`openry blackboard`, with the board by name; a mistake is one sentence."""
-    monkeypatch.setattr("sys.stderr.write", lambda text: None, raising=False)
 
     def call(*words):
         status = cli.main(["blackboard", *words])
@@ -138,6 +137,9 @@ def test_by_hand_it_is_the_same(here, capsys, monkeypatch):
     assert call("put", "a", "x")[0] == 0
     assert call("add", "n", "-2", "--board", "mine")[0] == 0
     assert call("get", "nothing", "--board", "mine")[0] == 2
+    status, told = call("put", "a")
+    assert status == 2
+    assert told.err == "openry: `put` takes other words; see openry blackboard --help\n"
     assert call("list", "--board", "../x")[0] == 2
     assert sorted(p.name for p in (here.parent / "home/blackboards").iterdir()) == [
         "common",

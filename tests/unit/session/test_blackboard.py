@@ -244,8 +244,13 @@ def test_the_program_does_the_same(program):
     status, out, err = program("blackboard", "get", "c")
     assert (status, out) == (2, "") and err.startswith("blackboard: nothing called `c`")
     status, _, err = program("blackboard", "gte", "c")
-    assert status == 2 and "blackboard get NAME" in err
-    assert program("blackboard", "--help")[:1] == (0,)
+    assert (status, err) == (2, "blackboard: there is no `gte`; see blackboard --help\n")
+    status, _, err = program("blackboard", "put", "c")
+    assert (status, err) == (2, "blackboard: `put` takes other words; see blackboard --help\n")
+    status, _, err = program("blackboard")
+    assert (status, err) == (2, "blackboard: it is not said what to do; see blackboard --help\n")
+    status, out, _ = program("blackboard", "--help")
+    assert status == 0 and "blackboard get NAME" in out
 
 
 def test_the_lock_runs_a_command_as_it_is(program):
