@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -177,6 +179,18 @@ def test_shells_that_count_lose_nothing(program, board):
     assert board.get("l").split() == [str(n) for n in range(1, 17)]
 
 
+def until_it_waits(process) -> None:
+    """The kernel itself says who waits for a lock."""
+    until = time.monotonic() + HANG_GUARD_S
+    while not any(
+        "->" in line and str(process.pid) in line.split()
+        for line in Path("/proc/locks").read_text().splitlines()
+    ):
+        assert process.poll() is None, "it ended, and waited for nobody"
+        assert time.monotonic() < until, "it does not come to the lock"
+        time.sleep(0.01)
+
+
 def test_the_lock_is_released_when_its_holder_is_killed(program, board, tmp_path):
     """With SIGKILL, so nothing of ours could release it."""
     holder = program.start(
@@ -185,7 +199,8 @@ def test_the_lock_is_released_when_its_holder_is_killed(program, board, tmp_path
     try:
         assert holder.stdout.readline() == "here\n"
         waiting = program.start("blackboard", "add", "n")
-        assert board.names() == [] and waiting.poll() is None
+        until_it_waits(waiting)
+        assert board.names() == []
         os.kill(holder.pid, signal.SIGKILL)
         assert waiting.communicate(timeout=HANG_GUARD_S) == ("1\n", "")
     finally:
@@ -209,8 +224,7 @@ def test_nothing_changes_while_somebody_holds_the_lock(program, board, words):
     board.put("n", "1")
     with board.lock():
         waiting = program.start("blackboard", *words)
-        with pytest.raises(subprocess.TimeoutExpired):
-            waiting.wait(0.5)
+        until_it_waits(waiting)
         assert board.get("n") == "1"
     assert waiting.communicate(timeout=HANG_GUARD_S) == ("", "")
     assert board.names() == [] or board.get("n") != "1"
