@@ -24,6 +24,7 @@ from loop.binding import (
     without_remarks,
 )
 from loop.choosing import Chooser, veiled
+from loop.loosely import loose_readings
 from loop.means import UNDERSTOOD, candidates_of, fits_heads
 from loop.mentions import Kind, Mention, find_mentions
 from loop.minded import minds_columns, unminded_cells
@@ -36,6 +37,8 @@ from openry.capability.definition import ToolDefinition
 _BEAM = 16
 _TOOLS = 10
 _WAYS = 16
+#: At most so many readings that leave words out go before the guesses.
+_LOOSE = 4
 #: Differences of score that count as one step of likelihood (e-fold).
 _TEMPERATURE = 0.1
 #: How much the surer and less sure places to cut count.
@@ -84,6 +87,7 @@ _TOOLS_FOR: dict[str, frozenset[str]] = {
     "replace": frozenset({"replace_text"}),
     "reverse": frozenset({"reverse_lines"}),
     "join": frozenset({"join_files"}),
+    "stack": frozenset({"csv_concat"}),
     "list_files": frozenset({"find_files"}),
     "skip": frozenset({"skip_lines"}),
     "skip_last": frozenset({"skip_lines"}),
@@ -153,9 +157,13 @@ class Reader:
             return Reading(text, (), (), problems=(missing,), missing=missing)
         ops = understand(text, mentions)
         ops = ops if minds_columns(ops, text, mentions, survey) else ()
-        ranked = self._understood(text, mentions, survey)[:most] or self._minding(
-            text, mentions, survey, self._guessed(text, mentions, survey, ops, most)
-        )
+        ranked = self._understood(text, mentions, survey)[:most] or [
+            *self._loosely(text, mentions, survey),
+            *self._minding(
+                text, mentions, survey, self._guessed(text, mentions, survey, ops, most)
+            ),
+        ]
+        ranked = list({candidate.key: candidate for candidate in reversed(ranked)}.values())[::-1]
         artefacts = tuple(dict.fromkeys(m.text for m in mentions if m.kind is Kind.NEW_FILE))
         return Reading(
             task=text,
@@ -182,6 +190,19 @@ class Reader:
         )
         made = [each for ops in fitting for each in candidates_of(ops, text, survey, self._tools)]
         return list({candidate.key: candidate for candidate in made}.values())
+
+    def _loosely(self, text: str, mentions: Sequence[Mention], survey: Survey) -> list[Candidate]:
+        """What the second reader makes of the task without a few of its words; it stays a guess."""
+        loose = loose_readings(text, mentions)
+        if loose is None:
+            return []
+        made = [
+            replace(each, why=("without " + " ".join(loose.dropped),))
+            for ops in sorted(loose.readings, key=len)
+            if fits_heads(ops, survey)
+            for each in candidates_of(ops, text, survey, self._tools)
+        ]
+        return list({candidate.key: candidate for candidate in made}.values())[:_LOOSE]
 
     def _guessed(
         self,
