@@ -1,3 +1,5 @@
+"""A home and ledgers for the tests of this folder."""
+
 from __future__ import annotations
 
 import sqlite3

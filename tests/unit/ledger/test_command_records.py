@@ -1,3 +1,5 @@
+"""Commands as the ledger tells them."""
+
 from __future__ import annotations
 
 import pytest

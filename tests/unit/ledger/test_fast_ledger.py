@@ -1,3 +1,5 @@
+"""Rows of commands, on disk before anything starts."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""What a run must meet before its command may start."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""What is written is whole, or was not."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""A ledger is made at its first use, and opened as it is later."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""The schema, the migrations and a new ledger say the same."""
+
 from __future__ import annotations
 
 import re

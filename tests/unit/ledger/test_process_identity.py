@@ -1,3 +1,5 @@
+"""A process is told from another that got its number."""
+
 from __future__ import annotations
 
 import os

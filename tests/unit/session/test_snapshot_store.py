@@ -1,3 +1,5 @@
+"""A workspace comes back as it was kept."""
+
 from __future__ import annotations
 
 import errno
