@@ -119,8 +119,10 @@ class TemporaryFolder:
             path, keeper, line = _waiting[self._base].pop()
         except (KeyError, IndexError):
             return False
-        if keeper is not watch(alone=False):  # our parent's, from before a `fork`
-            return False
+        if keeper is not watch(alone=False):
+            if keeper.is_ours:  # it was killed, and removes nothing
+                remove_folder(path)
+            return False  # else it is our parent's, from before a `fork`
         try:
             os.rename(path, self.path)
         except OSError:

@@ -101,8 +101,13 @@ class Watch:
         return set(self._groups.copy().values())
 
     @property
+    def is_ours(self) -> bool:
+        """Whether this process started it, and not its parent before a `fork`."""
+        return self._owner == os.getpid()
+
+    @property
     def works(self) -> bool:
-        return self._owner == os.getpid() and not self._process.has_ended()
+        return self.is_ours and not self._process.has_ended()
 
     def _add(self, text: str) -> int:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,3 +104,31 @@ def test_a_relative_base_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     folder = TemporaryFolder("here", alone=True)
     folder.close()
     assert folder.path.startswith("/tmp/")
+
+
+LATER = """
+import os, signal, sys
+from openry.forwarder.environment import TemporaryFolder
+from openry.sandbox.orphans import adopt_orphans
+from openry.sandbox.watch import watch
+adopt_orphans()
+first = TemporaryFolder(sys.argv[1], alone=False)
+watch(alone=False)
+first.close()
+print(len(os.listdir(sys.argv[1])))
+keeper = watch(alone=False)
+os.kill(keeper.pid, signal.SIGKILL)
+while not keeper._process.has_ended():
+    pass
+second = TemporaryFolder(sys.argv[1], alone=False)
+print(os.listdir(sys.argv[1]) == [os.path.basename(second.path)])
+"""
+
+
+def test_a_folder_that_waited_goes_with_its_watch(tmp_path):
+    """Where the watch was killed nobody else would remove it."""
+    done = subprocess.run(
+        [sys.executable, "-c", LATER, tmp_path], capture_output=True, text=True, check=False
+    )
+
+    assert (done.stdout, done.stderr) == ("1\nTrue\n", "")
