@@ -569,6 +569,8 @@ def csv_sort2(text: str, args: Args) -> bytes:
 def json_to_csv(text: str, args: Args) -> bytes:
     found = _objects(text)
     keys = list(args.get("columns", ())) or list(found[0])
+    if not all(any(key in row for row in found) for key in keys):
+        raise UnfitError("no object has such a key")
     if any(key not in row for row in found for key in keys):
         raise OpenQuestionError("a named column is missing in an object")
     if any(list(row) != list(found[0]) for row in found) and "columns" not in args:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -88,7 +88,18 @@ def understand(text: str, mentions: Sequence[Mention]) -> tuple[Op, ...]:
     found = readings(text, mentions)
     fewest = min(map(len, found), default=0)
     best = [ops for ops in found if len(ops) == fewest]
-    return best[0] if len(best) == 1 else ()
+    first = best[0] if best else ()
+    if any(_closed(ops) != _closed(first) for ops in best):
+        return ()
+    return tuple(
+        replace(op, open=tuple({repr(way): way for each in same for way in each.open}.values()))
+        for op, same in zip(first, zip(*best, strict=True), strict=True)
+    )
+
+
+def _closed(ops: Sequence[Op]) -> tuple[Op, ...]:
+    """The operations without what their wording leaves open."""
+    return tuple(replace(op, open=()) for op in ops)
 
 
 def readings(text: str, mentions: Sequence[Mention]) -> tuple[tuple[Op, ...], ...]:
