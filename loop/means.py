@@ -274,7 +274,8 @@ def _skip_last(op: Op, survey: Survey) -> Calls:
 
 
 def _list_files(op: Op, survey: Survey) -> Calls:
-    return [("find_files", {"pattern": op.args["ext"]})]
+    settings: Args = {"pattern": op.args["ext"]}
+    return [("find_files", settings if op.args.get("below") else {**settings, "recursive": False})]
 
 
 # --- tables and JSON --------------------------------------------------------------------------

@@ -80,7 +80,7 @@ _EXTENSION = re.compile(
 )
 _WORD_EXTENSION = {"text": "txt", "markdown": "md"}
 _NUMBER = re.compile(
-    r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w]|\.\d)"
+    r"(?<![\w.])(?<!\w=)-?\d+(?:\.\d+)?(?![\w]|\.\d)"
     r"|(?<=[\u4e00-\u9fff])-?\d+(?:\.\d+)?(?![A-Za-z0-9_-]|\.\d)"
 )
 _TIME = re.compile(
@@ -120,6 +120,8 @@ _TARGET = re.compile(
     r"|result|文件|新文件|新的|一个|个)\s*)*[:：]?\s*['\"“`]?$"
 )
 #: `in FILE` is a place to read from unless something was put there just before.
+#: `the same as FILE` is read.
+_LIKE = re.compile(r"(?i)\b(?:same|just|exactly|identical|like) (?:as|to)\s+['\"`]?$")
 _ONLY_IN = re.compile(r"(?i)\bin\s+(?:(?:the|a|file|new)\s+)*['\"`]?$")
 _PUTTING = re.compile(
     r"(?i)\b(?:save|saved|saving|put|store|stored|write|written|record|results?|answers?|output|place|keep|goes"
@@ -270,7 +272,7 @@ def _quoted_mention(text: str, survey: Survey, inside: str, start: int, end: int
 
 def _is_target(text: str, start: int, *, exists: bool) -> bool:
     before = text[:start]
-    if not _TARGET.search(before):
+    if not _TARGET.search(before) or _LIKE.search(before):
         return False
     if _ONLY_IN.search(before):
         return not exists and bool(_PUTTING.search(_ONLY_IN.sub("", before)))

@@ -28,6 +28,7 @@ _LETTERS = {
 }
 _THEM_WORDS = frozenset(("them", "their", "these", "those"))
 _PRONOUNS = _THEM_WORDS | {"it", "its"}
+_COUNTED = frozenset(("numbers", "values", "figures", "amounts"))
 _IT, _THEM = ("it",), ("them",)
 #: Small words that mean something behind these: `with only tea` is not `with tea`.
 _WEIGHTY = frozenset(
@@ -481,7 +482,7 @@ def _remarked(lexicon: Lexicon, state: _State) -> Iterator[_State]:
             if at and len(words) in ends:
                 yield words[:at], out, more
             for end in ends:
-                if end < len(words) and (at == 0 or words[at - 1] == "," or words[end - 1] == ","):
+                if end < len(words) and (at == 0 or words[at - 1] in ",;" or words[end - 1] == ","):
                     yield words[:at] + words[end:], out, more
 
 
@@ -506,8 +507,13 @@ def _sources(lexicon: Lexicon, words: tuple[str, ...]) -> Iterator[tuple[tuple[s
                 yield words[:at] + words[at + 2 :], (words[at],)
             yield (*words[:at], "§", *words[at + 1 :]), (words[at],)
         for end, _ in grammar.match(anaphor, words, at):
+            if _COUNTED.intersection(words[at:end]):
+                continue  # `these numbers` says what they are
             yield (*words[:at], "§", *words[end:]), _pronoun(words[at:end]) or _IT
-        if words[at] in ("its", "their"):
+        if words[at] in ("its", "their") or (
+            words[at] in ("these", "those", "same")
+            and _COUNTED.intersection(words[at + 1 : at + 2])
+        ):
             yield words[:at] + words[at + 1 :], _pronoun(words[at : at + 1])
 
 

@@ -127,7 +127,10 @@ def _listed(op: Op, args: Mapping[str, Any], files: Files) -> bytes:
     if args.get("below"):
         found = sorted(name for name in files if fnmatchcase(name.rpartition("/")[2], args["ext"]))
         return _text(found)
-    if any("/" in name and fnmatchcase(name.rpartition("/")[2], args["ext"]) for name in files):
+    below = not args.get("flat")
+    if below and any(
+        "/" in name and fnmatchcase(name.rpartition("/")[2], args["ext"]) for name in files
+    ):
         raise OpenQuestionError("folders below may count or not")
     names = sorted(name for name in files if fnmatchcase(name, args["ext"]) and "/" not in name)
     if names != sorted(names, key=str.casefold):

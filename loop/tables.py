@@ -571,14 +571,14 @@ def json_to_csv(text: str, args: Args) -> bytes:
     keys = list(args.get("columns", ())) or list(found[0])
     if not all(any(key in row for row in found) for key in keys):
         raise UnfitError("no object has such a key")
-    if any(key not in row for row in found for key in keys):
+    if "gaps" not in args and any(key not in row for row in found for key in keys):
         raise OpenQuestionError("a named column is missing in an object")
     if any(list(row) != list(found[0]) for row in found) and "columns" not in args:
         raise OpenQuestionError("the objects differ in their keys")
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(keys)
-    writer.writerows([[_cell(row[key]) for key in keys] for row in found])
+    writer.writerows([[_cell(row.get(key, "")) for key in keys] for row in found])
     return out.getvalue().encode()
 
 

@@ -122,8 +122,13 @@ def readings_in(tokens: Tokens, lexicon: Lexicon) -> tuple[tuple[Op, ...], ...]:
 def _resolve(tokens: Tokens, lexicon: Lexicon, phrases: Sequence[Phrase]) -> tuple[Op, ...]:
     """The phrases as operations, or () where one of them cannot be meant."""
     ops: list[Op] = []
+    taking = tokens.chinese or not _TAKING.isdisjoint(tokens.words)
     for index, phrase in enumerate(phrases):
-        if not _clear(phrase, ops, left=index > 0 and ("rest", True) in phrases[index - 1].remarks):
+        if not _clear(
+            phrase,
+            ops,
+            left=not taking or (index > 0 and ("rest", True) in phrases[index - 1].remarks),
+        ):
             return ()
         op = _operation(tokens, lexicon, phrase, ops, last=index + 1 == len(phrases))
         if op is None:
@@ -209,8 +214,9 @@ def _operation(
         args["order"] = "sorted"
     if kind == "grouped" and "order" in settings:
         args["order"] = settings["order"]
-    if settings.get("once"):
-        args["once"] = True
+    for key in ("once", "flat", "gaps"):
+        if settings.get(key):
+            args[key] = True
     if kind == "unique_sorted" or (kind == "unique" and settings.get("order") == "sorted"):
         kind, args = "sort", {**args, "unique": True}
     names = {"files": (), "ext": ()}.get(kind, ())
@@ -273,6 +279,12 @@ def _settle_conditions(args: Args, *, turned: bool) -> bool:
     return True
 
 
+#: Words of taking away: of `the lines without tea` only one thing can be meant afterwards.
+_TAKING = frozenset(
+    "remove delete drop strip discard exclude filter rid leave omit throw cut take erase skip "
+    "ignore disregard eliminate weed clear purge ditch kick dispose cast gone go removed deleted "
+    "dropped".split()
+)
 _CASED: dict[str, Callable[[str], bool]] = {"upper": str.isupper, "lower": str.islower}
 _ROWS = re.compile(r"(?i)\b(?:rows?|records?|entr(?:y|ies))\b(?!.*\blines?\b)|记录|条数据")
 _BEYOND = {"gt_n": "le_n", "le_n": "gt_n", "ge_n": "lt_n", "lt_n": "ge_n"}
@@ -287,7 +299,8 @@ def _clear(phrase: Phrase, before: Sequence[Op], *, left: bool) -> bool:
     """False where `them` may be what was taken away or what is left, or `top` may be highest.
 
     Args:
-        left: The sentence has just said where what is left goes.
+        left: Only what is left can be meant: the sentence has just said where it goes, or nothing
+            is said to be taken away.
     """
     said = dict(phrase.remarks)
     if phrase.rule.of == "kept":
@@ -563,6 +576,8 @@ def _open(
         leave("order", "first", *(() if phrase.rule.of == "removal" else ("sorted",)))
     if kind == "count_unique_words":
         leave("ignore_case", False, True)
+    if kind == "list_files" and "below" not in args:
+        ways.append(({"flat": True}, *(() if "flat" in args else ({"below": True},))))
     if kind == "tally":
         leave("order", "first", "sorted", "count")
     if kind == "number_lines":
