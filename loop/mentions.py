@@ -69,6 +69,8 @@ _ZH_FILE = re.compile(
     rf"(?<=[{_ZH_BEFORE}])\s*"
     rf"(?P<name>[^\s，。；、：,;:“”\"'{_ZH_BEFORE}]+{_ENDING})"
 )
+#: The same with a blank before it, which says where it begins.
+_ZH_APART = re.compile(rf"(?<=[{_ZH_BEFORE}]\s)(?P<name>[^\s，。；、：,;:“”\"']+{_ENDING})")
 _NOT_FILES = re.compile(r"(?i)^(?:e\.g|i\.e|etc\.\w*|a\.m|p\.m|vs\.\w+|no\.\w+)$")
 _EXTENSION = re.compile(
     r"(?i)(?<![\w*])\*\.(?P<glob>[a-z0-9]+)\b"
@@ -202,9 +204,12 @@ def _stands_alone(text: str, start: int, end: int, name: str) -> bool:
 
 
 def _new_files(text: str, survey: Survey) -> Iterator[Mention]:
-    for match in _ZH_FILE.finditer(text):
+    ended = 0
+    found = (*_ZH_APART.finditer(text), *_ZH_FILE.finditer(text))
+    for match in sorted(found, key=lambda each: (each.start("name"), -each.end("name"))):
         start, end = match.span("name")
-        if not match["name"].isascii():
+        if not match["name"].isascii() and start >= ended:
+            ended = end
             yield Mention(
                 Kind.NEW_FILE, match["name"], start, end, _is_target(text, start, exists=False)
             )

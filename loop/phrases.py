@@ -35,7 +35,7 @@ _WEIGHTY = frozenset(
     "with contain contains containing has have having mention mentions mentioning say says saying "
     "are is not".split()
 )
-_MOST_STATES, _MOST_SEQUENCES, _MOST_CUTS = 160, 256, 12
+_MOST_STATES, _MOST_SEQUENCES, _MOST_CUTS = 160, 1024, 12
 _CAPITALS = re.compile(r"(?<![\w.'\"/-])[A-Z]{2,}(?:_[A-Z]+)*(?![\w'\"/-]|\.\w)")
 _NO_NEEDLES = frozenset(
     "CSV JSON TXT TSV XML THE AND ALL NOT ONLY OR IN TO OF IS AS BY ON AT IP IPS ID URL URLS "

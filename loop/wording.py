@@ -24,7 +24,7 @@ from loop.tables import CONDITION, DEGREES, is_number
 Args = dict[str, Any]
 #: Where an answer goes when the task names no file for it.
 ANSWER = "answer.txt"
-_MOST_READINGS = 96
+_MOST_READINGS = 256
 #: Endings of files that are tables. A table made from a table stays one, with its heading.
 TABLES = (".csv", ".tsv")
 #: Kinds after which `them` may be what was taken away.
