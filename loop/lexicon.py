@@ -125,21 +125,6 @@ LEVELS = {
 }
 #: Words that number a line.
 RANKS = {word: value for word, value in PLACES.items() if value > 0}
-#: Words that operations are said with, and everything else as well.
-_LIGHT = frozenset(
-    (
-        "i we you he she they it its our my your his her their me us them who what which that this "
-        "these those there here where is are was were be been being am has have had do does did "
-        "can could will would shall should may might must need needs want wants like know see "
-        "of in on at to for from with by as into about over up down off out and but so if when "
-        "while because since than then too also very now again once still already not no one two "
-        "first last next day days week year time times name names people person list lists read "
-        "make made get got go goes give gives take takes put come comes show shows look looks "
-        "found use used work works report reports some many more most much few other same new old "
-        "file files folder log logs thing things value values data text word words number numbers "
-        "for please thanks thank 's , ; § ( )"
-    ).split()
-)
 _WORD = re.compile(r"[^\W\d_][\w\-]*")
 _SIGN = re.compile(
     r"[A-Z]\d+_|[\u4e00-\u9fff]|[,;、]|[^\s\u4e00-\u9fff,;、]+?(?=[A-Z]\d+_)|[^\s\u4e00-\u9fff,;、]+"
@@ -206,36 +191,11 @@ class Lexicon:
         return tuple((means, self.grammar.node(say)) for means, say in self.remarks())
 
     @cached_property
-    def weighty(self) -> frozenset[str]:
-        """Words that some operation or remark is said with: what has none of them says none."""
-        nodes = [self.grammar.node(say) for rule in self.rules for say in rule.patterns]
-        nodes += [node for _, node in self.said]
-        found: set[str] = set(LEVELS) | set(PLACES)
-        seen: set[int] = set()
-        while nodes:
-            node = nodes.pop()
-            if id(node) not in seen:
-                seen.add(id(node))
-                found |= node.value
-                nodes += node.parts
-        return frozenset(found) - _LIGHT
-
-    @cached_property
     def telling(self) -> frozenset[str]:
         """Every word of the patterns, and what the slots know."""
-        said = " ".join([*all_patterns(self), *self.grammar.groups.values()])
+        ways = (str(self.data.get(key, "")) for key in ("leads", "trails"))
+        said = " ".join([*all_patterns(self), *self.grammar.groups.values(), *ways])
         return frozenset(re.findall(r"[a-z][\w'-]*", said)) | _NEVER | _NO_LINES | set(LEVELS)
-
-    def knows(self, word: str) -> bool:
-        """Whether some pattern has the word, or it says nothing by itself."""
-        return word in self.weighty or word in _LIGHT or word in self._leading
-
-    @cached_property
-    def _leading(self) -> frozenset[str]:
-        keys = ("leads", "trails", "targets", "heads", "middles", "sources", "headsources")
-        said = [self.data.get(key, ()) for key in keys]
-        text = " ".join(each if isinstance(each, str) else " ".join(each) for each in said)
-        return frozenset(re.findall(r"[^\s\[\]()|{}*]+", text))
 
     def patterns(self, key: str) -> tuple[str, ...]:
         return tuple(self.data.get(key, ()))

@@ -48,12 +48,11 @@ def loose_readings(text: str, mentions: Sequence[Mention]) -> Loose | None:
 def _ways(tokens: Tokens, lexicon: Lexicon) -> Iterator[frozenset[int]]:
     """Places to leave out: strange words, clauses that name nothing, then both."""
     words = tokens.words
-    strange = [
+    unknown = [
         at
         for at, word in enumerate(words)
-        if not token_of(word) and word not in lexicon.weighty and word not in ",;"
+        if not token_of(word) and word not in lexicon.telling and word not in ",;"
     ]
-    unknown = [at for at in strange if not lexicon.knows(words[at])]
     clauses = [
         frozenset(range(start, end))
         for start, end in _clauses(words)

@@ -158,31 +158,9 @@ def tokenize(text: str, mentions: Sequence[Mention]) -> tuple[Tokens, Lexicon]:
                 tidy[-1] = ";"
             continue
         tidy.append(word)
-    tidy, asides = _without_context(tidy, asides, known)
     cut = next((at for at, word in enumerate(tidy) if word not in ",;"), 0)
     places = frozenset(at - cut for at in asides)
     return Tokens(_trim(tuple(tidy)), tuple(kept), text, chinese, places), known
-
-
-def _without_context(
-    words: Sequence[str], asides: set[int], lexicon: Lexicon
-) -> tuple[list[str], set[int]]:
-    """The words without sentences that name nothing and say no operation: why somebody asks.
-
-    `Our server keeps hanging.` goes; `Case does not matter.` stays, and must have its place.
-    """
-    ends = [at for at, word in enumerate(words) if word == ";"] + [len(words)]
-    sentences = list(zip([0, *(end + 1 for end in ends)], ends, strict=False))
-    kept = [
-        (start, end)
-        for start, end in sentences
-        if any(token_of(word) or word in lexicon.weighty for word in words[start:end])
-    ]
-    if len(kept) == len(sentences) or not kept:
-        return list(words), asides
-    places = [at for start, end in kept for at in range(start, min(end + 1, len(words)))]
-    where = {old: new for new, old in enumerate(places)}
-    return [words[at] for at in places], {where[at] for at in asides if at in where}
 
 
 def _as_said(words: Sequence[str]) -> Iterator[str]:
