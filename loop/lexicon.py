@@ -29,7 +29,8 @@ _NEVER = frozenset(
         "which where whose highest lowest largest smallest biggest average mean sum total "
         "maximum minimum count almost nearly about roughly over under above below 's sorted "
         "unique distinct different longest shortest letter capital capitals "
-        "uppercase lowercase there"
+        "uppercase lowercase there here copied kept found selected unless although though whereas "
+        "if whenever whether while because until till never always"
     ).split()
 )
 #: What may well be a column's name all the same.
