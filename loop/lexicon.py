@@ -345,6 +345,7 @@ def _slots() -> dict[str, Slot]:
     return {
         "needle": _bare(1, "LQT"),
         "quoted": _tokens("L"),
+        "exact": _tokens("LQT"),
         "new": _tokens("N"),
         "replacement": _bare(1, "LQ"),
         "value": _bare(1, "LQT"),

@@ -448,6 +448,7 @@ _SPELLED = {"capsword": "upper", "smallword": "lower"}
 _RECOUNTED = frozenset(("high", "low", "sinceyear"))
 _ALIAS = {
     "quoted": "needle",
+    "exact": "needle",
     "bare": "needle",
     "bare2": "needle2",
     "zlevel": "needle",
