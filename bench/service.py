@@ -16,6 +16,7 @@ from typing import Any
 
 from bench.measure import BIN, Case, Row, environment, in_turns, middle, run, timed
 from openry import __version__
+from openry.capability import own_registry
 from openry.data import data_root
 
 _ROUNDS = 150
@@ -81,7 +82,7 @@ def many(place: Path) -> list[Row]:
 def tools(place: Path) -> list[Row]:
     """200 tools, read by a fresh process that read them before."""
     home = place / "home"
-    made = 0
+    shipped, made = len(own_registry(home)), 0
     for copy in range(3):
         for pack in ("text", "files", "data"):
             folder = home / "capabilities" / f"{pack}{copy}"
@@ -93,7 +94,7 @@ def tools(place: Path) -> list[Row]:
                 text = file.read_text("utf-8")
                 name = file.stem
                 file.write_text(text.replace(f"name: {name}", f"name: {name}_{copy}", 1), "utf-8")
-                if made > 113:
+                if shipped + made > 200:
                     file.unlink()
     home.chmod(0o700)
     code = (

@@ -245,7 +245,7 @@ def test_what_was_written_just_now_is_not_remembered(tmp_path: Path):
 
 def test_two_hundred_tools_are_loaded(home: Path, workspace: Path, patient):
     """Packs with the same tools under other names stand beside each other."""
-    made = 0
+    shipped, made = len(own_registry(home, workspace)), 0
     for copy in range(3):
         for pack in ("text", "files", "data"):
             folder = home / "capabilities" / f"{pack}{copy}"
@@ -254,5 +254,5 @@ def test_two_hundred_tools_are_loaded(home: Path, workspace: Path, patient):
                 if path.name != "pack.yaml":
                     name, made = path.stem, made + 1
                     text = path.read_text().replace(f"name: {name}", f"name: {name}_{copy}", 1)
-                    path.write_text(text) if made <= 113 else path.unlink()
+                    path.write_text(text) if shipped + made <= 200 else path.unlink()
     assert len(own_registry(home, workspace)) == 200
